@@ -5,6 +5,7 @@ warns, goes on, and is slow. All else about the package stands in pyproject.toml
 """
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from threading import Lock
@@ -12,6 +13,7 @@ from threading import Lock
 from Cython.Compiler import Options
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError
 from setuptools.modified import newer_group
 
 SOURCES = Path("src")
@@ -72,6 +74,8 @@ class CompileInParallel(build_ext):
     translation = Lock()
 
     def build_extension(self, ext: Extension) -> None:
+        if (compiler := getattr(self.compiler, "compiler_so", None)) and not shutil.which(compiler[0]):
+            raise CCompilerError(f"there is no {compiler[0]}")  # before the translation, which takes half of the time
         is_stale = self.force or newer_group([*ext.sources, *ext.depends], self.get_ext_fullpath(ext.name))
         self.translation.acquire()
         ext.is_translating = True

@@ -12,7 +12,12 @@ os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="periplus-run-")
 
 
 def pytest_collection_modifyitems(items):
-    """Marks tests that use a browser, and skips them where there is none."""
+    """Marks tests that use a browser, and skips them where there is none.
+
+    Processes that share the work begin with the longest tests, so that neither waits for the other in the end.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: item.path.parent.name != "whole")
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
@@ -24,7 +29,7 @@ def pytest_collection_modifyitems(items):
 def address(tmp_path, monkeypatch):
     """The address of an empty PostgreSQL collection for this test. Its local copy is in the test's folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    from periplus.store.postgres.address import address_of
+    from periplus.store.database_address import address_of
     from postgres_server import empty_collection
 
     with empty_collection() as text:

@@ -4,8 +4,7 @@ import random
 from dataclasses import dataclass
 from functools import cached_property
 
-ARTICLES, FOLDERS, LISTS = 150, 60, 20
-WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrs"][:FOLDERS]
+WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrs"]
 
 
 @dataclass
@@ -14,6 +13,7 @@ class Site:
 
     seed: int = 1
     origin: str = "a.test"  # with its port
+    size: int = 20  # number of lists: there are 15 times as many pages
 
     def name(self, url: str) -> str:
         """The name of the page that the server returns for a URL."""
@@ -47,12 +47,12 @@ class Site:
 
     @cached_property
     def names(self) -> list[str]:
-        lists = [f"list {page} by {order}" for page in range(LISTS) for order in ("price", "name")]
+        words = WORDS[: 3 * self.size]
         return (
-            [f"article {i}" for i in range(ARTICLES)]
-            + [f"folder docs/{word}" for word in WORDS]
-            + lists
-            + [f"plain /page/{word}" for word in WORDS]
+            [f"article {number}" for number in range(7 * self.size)]
+            + [f"folder docs/{word}" for word in words]
+            + [f"list {page} by {order}" for page in range(self.size) for order in ("price", "name")]
+            + [f"plain /page/{word}" for word in words]
         )
 
     def links(self, name: str) -> list[str]:

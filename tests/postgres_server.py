@@ -100,7 +100,7 @@ class Server:
         """SIGINT: a clean stop that does not wait for clients. SIGKILL: as in a crash of the machine."""
         if self.process is not None:
             self.process.send_signal(how)
-            self.process.wait(60)
+            self.process.wait(START_LIMIT_S)
             self.process = None
 
     def close(self):
@@ -199,8 +199,8 @@ def empty_collection():
 
     It is a schema: creating a schema takes 40 ms, a database a second.
     """
+    from periplus.store.database_address import address_of
     from periplus.store.postgres import schema
-    from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import connect
 
     need_server()

@@ -342,7 +342,7 @@ def metadata(tree: html.Tree, fields: Headers) -> Metadata:
             by_equivalent.setdefault(equivalent, content)
             if equivalent == "refresh" and (target := headers.refresh_target(content)):
                 refreshes.append(target)
-    robots = page_directives(fields.all("x-robots-tag"), directives)
+    noindex, nofollow = page_directives(fields.all("x-robots-tag"), directives)
     return Metadata(
         title=html.title_of(tree)[:TITLE_CHARS],
         description=" ".join(by_name.get("description", "").split())[:DESCRIPTION_CHARS],
@@ -350,8 +350,8 @@ def metadata(tree: html.Tree, fields: Headers) -> Metadata:
         h1s=len(html.elements(tree, "h1")),
         images_without_alt=html.attributes(html.elements(tree, "img"), "alt").count(None),
         language=_language(tree, by_equivalent.get("content-language", ""), fields),
-        noindex=robots.noindex,
-        nofollow=robots.nofollow,
+        noindex=noindex,
+        nofollow=nofollow,
         last_modified=headers.date_s(by_equivalent.get("last-modified") or fields.get("last-modified")),
         expires=headers.date_s(by_equivalent.get("expires") or fields.get("expires")),
         refreshes=tuple(refreshes),

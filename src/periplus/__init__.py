@@ -14,7 +14,6 @@ has examples, docs/api.md is the reference.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,32 +43,32 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_PLACES = {  # public name: (module, name in the module); empty: the module itself
-    "__version__": ("settings", "VERSION"),
-    "CheckResult": ("api.functions", "CheckResult"),
-    "Collection": ("api.collection", "Collection"),
-    "CrawlEnd": ("api.crawling", "CrawlEnd"),
-    "DatabaseCollection": ("api.database", "DatabaseCollection"),
-    "Page": ("api.page", "Page"),
-    "Progress": ("api.crawling", "Progress"),
-    "Rows": ("api.rows", "Rows"),
-    "Site": ("api.site", "Site"),
-    "Status": ("api.collection", "Status"),
-    "check": ("api.functions", "check"),
-    "crawl": ("api.functions", "crawl"),
-    "delete": ("api.functions", "delete"),
-    "errors": ("errors", ""),
-    "export": ("api.functions", "export"),
-    "influence": ("api.functions", "influence"),
-    "keywords": ("api.functions", "keywords"),
-    "open": ("api.functions", "open_collection"),
-    "portal": ("api.portal", ""),
-    "refresh": ("api.functions", "refresh"),
-    "search": ("api.functions", "search_collections"),
-    "sql": ("api.functions", "sql"),
-    "stories": ("api.functions", "stories"),
-    "survey": ("api.survey", ""),
-    "topic": ("api.topics", ""),
+_PLACES = {  # public name: module and name in it; without a name: the module itself
+    "__version__": "settings:VERSION",
+    "CheckResult": "api.functions:CheckResult",
+    "Collection": "api.collection:Collection",
+    "CrawlEnd": "api.crawling:CrawlEnd",
+    "DatabaseCollection": "api.database:DatabaseCollection",
+    "Page": "api.page:Page",
+    "Progress": "api.crawling:Progress",
+    "Rows": "api.rows:Rows",
+    "Site": "api.site:Site",
+    "Status": "api.collection:Status",
+    "check": "api.functions:check",
+    "crawl": "api.functions:crawl",
+    "delete": "api.functions:delete",
+    "errors": "errors:",
+    "export": "api.functions:export",
+    "influence": "api.functions:influence",
+    "keywords": "api.functions:keywords",
+    "open": "api.functions:open_collection",
+    "portal": "api.portal:",
+    "refresh": "api.functions:refresh",
+    "search": "api.functions:search_collections",
+    "sql": "api.functions:sql",
+    "stories": "api.functions:stories",
+    "survey": "api.survey:",
+    "topic": "api.topics:",
 }
 
 __all__ = [
@@ -105,9 +104,9 @@ def __getattr__(name: str) -> object:
     """Loads the names in `__all__` at first use, so that importing the package is fast."""
     if name not in _PLACES:
         raise AttributeError(f"module 'periplus' has no attribute {name!r}")
-    place, attribute = _PLACES[name]
-    module = import_module(f"periplus.{place}")
-    return getattr(module, attribute) if attribute else module
+    from periplus.extensions import value_at
+
+    return value_at(f"periplus.{_PLACES[name]}")
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+from periplus.errors import UsageError
 from periplus.extensions import loaded, value_at
+from periplus.extras import extra_needed
 
 
 class CommandEntry(NamedTuple):
@@ -36,7 +38,8 @@ class Feature(NamedTuple):
 
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
-    job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections.
+    job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
+    services: places of the functions that the core calls, by the name of the service.
     """
 
     sentence: str
@@ -46,6 +49,7 @@ class Feature(NamedTuple):
     navigation: tuple[NavEntry, ...] = ()
     after_jobs: str = ""
     files: tuple[str, ...] = ()
+    services: Mapping[str, str] = {}
 
 
 @cache
@@ -57,3 +61,12 @@ def features() -> Mapping[str, Feature]:
 def parts(name: str) -> Iterator[Any]:
     """Imports the values of all features at the places that a field of Feature names."""
     return (value_at(place) for feature in features().values() if (place := getattr(feature, name)))
+
+
+def service(name: str) -> Any:
+    """Imports the function that a feature provides as a service. Raises UsageError if none is installed that does."""
+    for feature in features().values():
+        if name in feature.services:
+            with extra_needed():
+                return value_at(feature.services[name])
+    raise UsageError(f"{name}: no installed package provides it")

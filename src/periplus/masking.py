@@ -30,8 +30,11 @@ _USER_PASSWORD = re.compile(
 _SEGMENTS_PASSWORD = re.compile(
     r"(segments=[\w+.:-]+?(?:://|%3A%2F%2F)[^:@/%&\s'\"]*)(?::|%3A)(?:(?!%2F)[^/&\s'\"])*(@|%40)", re.IGNORECASE
 )
-_PASSWORD_PARAMETER = re.compile(rf"({_SCHEME}[^\s'\"]*?[?&])(?:ssl)?password=[^&\s'\"]*&?", re.IGNORECASE)
-_URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]*://[^\s/?#@:'\"]*):[^\s/?#]*@", re.IGNORECASE)  # of other URLs
+# linear: a repetition ends at the next scheme, and a scheme has a limited length
+_PASSWORD_PARAMETER = re.compile(
+    rf"({_SCHEME}(?:(?!postgres(?:ql)?:/)[^\s'\"])*?[?&])(?:ssl)?password=[^&\s'\"]*&?", re.IGNORECASE
+)
+_URL_PASSWORD = re.compile(r"([a-z][a-z0-9+.-]{0,30}://[^\s/?#@:'\"]*):[^\s/?#]*@", re.IGNORECASE)  # of other URLs
 
 
 def without_secrets(text: str) -> str:

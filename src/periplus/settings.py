@@ -12,12 +12,12 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from periplus.errors import UnknownSetting, UsageError
+from periplus.values import frozen
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -32,7 +32,7 @@ DELAY_FLOOR_S = 0.5  # the minimum delay for hosts that are not declared as the 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # not allowed in settings and header lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FetchLimits:
     """Limits of one exchange."""
 
@@ -57,7 +57,7 @@ class FetchLimits:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Identity:
     """Our identity and connection."""
 
@@ -91,7 +91,7 @@ class Identity:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PastSource:
     """The web archive to crawl instead of the web."""
 
@@ -105,7 +105,7 @@ class PastSource:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Politeness:
     """Delays, retries and limits per host."""
 
@@ -146,7 +146,7 @@ class Politeness:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """Scope of the crawl."""
 
@@ -182,7 +182,7 @@ class Scope:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budget:
     """Limits of a run."""
 
@@ -197,7 +197,7 @@ class Budget:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Storage:
     """What is stored of a page."""
 
@@ -231,7 +231,7 @@ class Storage:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenderSettings:
     """Rendering of pages in a browser."""
 
@@ -255,7 +255,7 @@ class RenderSettings:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Auditing:
     """The user's changes to severities."""
 
@@ -269,7 +269,7 @@ class Auditing:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Searching:
     """Weights of hits by the position of the word; read from the collection's periplus.toml."""
 
@@ -306,7 +306,7 @@ class Searching:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """All settings, by group."""
 
@@ -322,7 +322,7 @@ class Settings:
     searching: Searching = Searching()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingRow:
     """One row of the table, for the flags and the reference."""
 
@@ -536,7 +536,7 @@ def read_files(paths: Iterable[Path], base: Settings | None = None) -> tuple[Set
     return settings, sources
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingPreset:
     """A named set of settings. source: its file; empty: built in."""
 

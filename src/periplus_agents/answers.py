@@ -18,7 +18,7 @@ from periplus.api.homes import folder_of
 from periplus.api.tables import Browser
 from periplus.errors import NoCollection
 from periplus.model.tables import Column, ColumnKind, Table
-from periplus.values import frozen
+from periplus.values import Place, frozen
 from periplus_agents.crawling import CrawlBudget
 
 NOTICE = (
@@ -57,12 +57,12 @@ class ServedCollections:
     disabled.
     """
 
-    places: Callable[[], Mapping[str, Path | str]]
+    places: Callable[[], Mapping[str, Place]]
     embed: Callable[[str], list[float]] | None = None
     budget: CrawlBudget | None = None
     browser: Browser = field(default_factory=Browser)
 
-    def place(self, name: str) -> tuple[str, Path | str]:
+    def place(self, name: str) -> tuple[str, Place]:
         """The collection of this name, or the only one. Raises NoCollection with the existing names."""
         places = self.places()
         if not name and len(places) == 1:

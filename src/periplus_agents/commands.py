@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from periplus.api.homes import place_at
 from periplus.cli.options import option
 from periplus.cli.progress import say
 from periplus.errors import NoCollection, StoreError, UsageError
-from periplus.store.postgres.address import is_address
 
 ADDRESS = "127.0.0.1:8322"
 
@@ -74,7 +74,7 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     from periplus_agents.answers import ServedCollections
     from periplus_agents.crawling import CrawlBudget
 
-    places = [text if is_address(text) else Path(text) for text in collection]
+    places = [place_at(text) for text in collection]
     folders = [place for place in places if isinstance(place, Path)]
     for path in folders:
         if not path.is_dir():

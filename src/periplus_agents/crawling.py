@@ -18,15 +18,14 @@ from periplus.api.crawling import CrawlOrder, Progress, crawl, work
 from periplus.api.homes import home_of
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.frontier import PageVisit, ReadyHost
-from periplus.model.ports import CrawlScope, RunRecord, RunStore
+from periplus.model.ports import CHECK, CrawlScope, RunRecord, RunStore
 from periplus.model.web import HostKey, Url
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import SETTINGS_FILE, Settings, last_settings, read_settings, settings_from
-from periplus.store.sqlite.checks import CHECK
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_key, is_named
 from periplus.urls.scope import own_hosts, site_key, site_scope
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 CALL_S = 45.0  # per call: clients time out after a minute
 URLS_MOST = 20  # per call
@@ -89,7 +88,7 @@ def _crawl_named_first(
     return work(store, order, run_id, watch, NamedFirst(order.starts, scope, turns))
 
 
-def crawl_urls(place: Path | str, urls: Sequence[str], pages: int, budget: CrawlBudget) -> dict[str, Any]:
+def crawl_urls(place: Place, urls: Sequence[str], pages: int, budget: CrawlBudget) -> dict[str, Any]:
     """Fetches these URLs into a collection, then other waiting URLs, up to a number of pages. Returns the result.
 
     place: a folder or an address. pages: 0: the number of URLs. Raises UsageError for other hosts, a spent budget, and
@@ -126,7 +125,7 @@ def crawl_urls(place: Path | str, urls: Sequence[str], pages: int, budget: Crawl
 
 
 def order_of(
-    place: Path | str, runs: Sequence[RunRecord], urls: Sequence[str], pages: int, budget: CrawlBudget
+    place: Place, runs: Sequence[RunRecord], urls: Sequence[str], pages: int, budget: CrawlBudget
 ) -> CrawlOrder:
     """A crawl of these URLs with the settings of the collection's last crawl, overridden by its periplus.toml.
 
@@ -162,6 +161,6 @@ def _url(text: str, start: Url) -> Url:
         raise UsageError(f"{text[:200]!r} is not an address: {error}") from None
 
 
-def _settings(place: Path | str, stored: Mapping[str, object]) -> Settings:
+def _settings(place: Place, stored: Mapping[str, object]) -> Settings:
     settings = last_settings(stored)
     return settings if isinstance(place, str) else read_settings(place / SETTINGS_FILE, settings)

@@ -15,7 +15,7 @@ from typing import Any
 from periplus.api.collection import Collection
 from periplus.api.embedding import text_of
 from periplus.api.functions import open_collection, search_collections
-from periplus.api.tables import RESULT_TABLES, TABLES
+from periplus.api.tables import RESULT_TABLES, TABLES, TableQuery
 from periplus.errors import UsageError
 from periplus.model.duplicates import Likeness
 from periplus.model.page import PART_CHOICES, TEXT_PARTS
@@ -35,7 +35,6 @@ from periplus.model.tables import (
 from periplus.model.visit import State, urls_by_state
 from periplus.present.wording import iso
 from periplus.retrieval.vectors import FOLDER as VECTORS
-from periplus.store.sqlite.tables import TableQuery
 from periplus_agents.answers import (
     BRANCHES,
     BRANCHES_MOST,

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from periplus.values import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Answer:
     """A response. media_type empty: no Content-Type is sent; wait_s: delay before it is sent, seconds."""
 
@@ -26,7 +27,7 @@ class Answer:
     wait_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """The source of a page."""
 

@@ -34,9 +34,10 @@ from periplus.model.web import Url
 from periplus.present.text import health_lines
 from periplus.present.wording import size
 from periplus.settings import SUFFIX, FetchLimits, Identity
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import reading, schema
 from periplus.urls.canonical import canonical
+from periplus.values import Place
 from periplus_notices import present
 from periplus_notices.model import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
 from periplus_notices.store import NoticeStore, facts, newest_run
@@ -147,7 +148,7 @@ def _target(text: str) -> tuple[Channel, str]:
     return Channel.MAIL, text
 
 
-def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
+def look(folder: Path, place: Place, now: float) -> list[Notice]:
     """Stores notices of what changed in a collection since the last call. place: a folder or a database address.
 
     Raises NoCollection, StoreError.
@@ -167,16 +168,14 @@ def look(folder: Path, place: Path | str, now: float) -> list[Notice]:
         return made
 
 
-def add_failure(
-    folder: Path, job: int, sentence: str, place: Path | str | None, now: float, epoch: int
-) -> Notice | None:
+def add_failure(folder: Path, job: int, sentence: str, place: Place | None, now: float, epoch: int) -> Notice | None:
     """Stores a notice that a job failed. sentence: its command and its last message."""
     with book(folder) as opened:
         name = noticed_name(place) if place else ""
         return opened.note(NoticeKind.FAILED, name, f"job {job} {epoch}", [sentence], now)
 
 
-def noticed_name(place: Path | str) -> str:
+def noticed_name(place: Place) -> str:
     """Name of a collection in notices: its folder's name, or its address without password. Raises UsageError.
 
     A text that is no address is such a name, or '' for all collections, and returned as it is.
@@ -186,7 +185,7 @@ def noticed_name(place: Path | str) -> str:
     return without_secrets(replace(address_of(place), segments="").text) if is_address(place) else place
 
 
-def collections_of(folder: Path, command: Sequence[str]) -> list[Path | str]:
+def collections_of(folder: Path, command: Sequence[str]) -> list[Place]:
     """Collections named in the words of a command: folders and database addresses."""
     words = [word.partition("=")[2] if word.startswith("--") else word for word in command[1:]]
     places = [word if is_address(word) else folder / word for word in words if word and "\0" not in word]
@@ -256,7 +255,7 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
     return send_mail(letter, mail)
 
 
-def _report(place: Path | str, ending: str) -> bytes | str:
+def _report(place: Place, ending: str) -> bytes | str:
     """The report of a collection as HTML or PDF, or a sentence why there is none."""
     try:
         with Collection(folder_of(place)) as opened, TemporaryDirectory() as draft:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from periplus.cli.options import PLACE, Place, WholeNumber, format_option, open_output, option, output_option
+from periplus.cli.options import PLACE, WholeNumber, format_option, open_output, option, output_option, write_output
 from periplus.cli.progress import say
 from periplus.present.wording import utc, visible
+from periplus.values import Place
 from periplus_notices.model import Channel, NoticeKind
 
 if TYPE_CHECKING:
@@ -92,21 +92,9 @@ def list_notices(folder: Path, most: int, format: str, output: Path | None) -> N
     with book(folder) as notice_book:
         subscriptions, standing = notice_book.subscriptions(), notice_book.standing()
         latest = notice_book.notices(most=most)
-    with open_output(output, exact=format == "json") as out:
-        if format == "json":
-            rows = [
-                asdict(subscription) | _delivery_counts(standing.get(subscription.id)) for subscription in subscriptions
-            ]
-            out.write(
-                json.dumps(
-                    {"subscriptions": rows, "notices": [as_values(notice) for notice in latest]},
-                    ensure_ascii=False,
-                    indent=1,
-                )
-                + "\n"
-            )
-        else:
-            out.writelines(line + "\n" for line in _lines(subscriptions, standing, latest))
+    rows = [asdict(subscription) | _delivery_counts(standing.get(subscription.id)) for subscription in subscriptions]
+    values = {"subscriptions": rows, "notices": list(map(as_values, latest))}
+    write_output(output, _lines(subscriptions, standing, latest), values if format == "json" else None)
 
 
 def _delivery_counts(counts: tuple[int, int, int, str] | None) -> dict[str, object]:

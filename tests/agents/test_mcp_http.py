@@ -237,12 +237,12 @@ def test_the_official_client_can_use_the_program_over_http(folder):
         anyio.run(talk)
     finally:
         program.terminate()
-        program.wait(20)
+        program.wait(300)
         program.stderr.close()
 
 
 async def _listening(port: int) -> None:
-    for _ in range(400):
+    for _ in range(6000):
         try:
             stream = await anyio.connect_tcp("127.0.0.1", port)
         except OSError:

@@ -48,7 +48,7 @@ def outside_names(files: Iterable[tuple[str, str]]) -> list[str]:
     """Lines with names of a single machine. files: path and text of each."""
     found = []
     for path, text in files:
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.splitlines() if OUTSIDE.search(text) else (), 1):
             if OUTSIDE.search(line):
                 found.append(f"{path}:{number}: {line.strip()[:100]}")
     return found

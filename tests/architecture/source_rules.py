@@ -6,9 +6,13 @@ They complement ruff and import-linter, and cannot be switched off there.
 from __future__ import annotations
 
 import ast
+import gc
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 FILE_LINES = 701
 # the only longer file: pages chosen ahead and second looks are part of the worker's loop
@@ -38,6 +42,18 @@ class Source:
     text: str
     tree: ast.Module
 
+    @cached_property
+    def nodes(self) -> dict[type[ast.AST], list[ast.AST]]:
+        """Every node of the tree, by type: a walk for each rule takes ten times as long."""
+        nodes = defaultdict(list)
+        for node in ast.walk(self.tree):
+            nodes[type(node)].append(node)
+        return dict(nodes)
+
+    def of(self, *types: type[ast.AST]) -> Iterator[Any]:
+        for kind in types:
+            yield from self.nodes.get(kind, ())
+
 
 Rule = Callable[[Source], Iterator[str]]
 
@@ -46,17 +62,24 @@ def source_of(path: Path, text: str) -> Source:
     return Source(path, text, ast.parse(text))
 
 
+@cache
 def sources_below(root: Path, folder: str) -> list[Source]:
-    """Every module below root/folder, in the order of the paths."""
-    return [
-        source_of(path.relative_to(root), path.read_text("utf-8")) for path in sorted((root / folder).rglob("*.py"))
-    ]
+    """Every module below root/folder, in the order of the paths; read once a process."""
+    gc.disable()  # trees have no garbage; collecting takes as long as parsing
+    try:
+        return list(read_below(root, folder))
+    finally:
+        gc.enable()
+
+
+def read_below(root: Path, folder: str) -> Iterator[Source]:
+    """The same, one at a time: trees of all tests would take hundreds of megabytes."""
+    for path in sorted((root / folder).rglob("*.py")):
+        yield source_of(path.relative_to(root), path.read_text("utf-8"))
 
 
 def functions(source: Source) -> Iterator[Function]:
-    for node in ast.walk(source.tree):
-        if isinstance(node, Function):
-            yield node
+    yield from source.of(ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def lines_of(function: Function) -> int:
@@ -120,33 +143,32 @@ def parameters_are_few(source: Source) -> Iterator[str]:
 
 
 def no_bare_except(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.ExceptHandler) and node.type is None:
+    for node in source.of(ast.ExceptHandler):
+        if node.type is None:
             yield _at(source, node, "except without a type")
 
 
 def no_global(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Global):
-            yield _at(source, node, "global: pass the value, or return it")
+    for node in source.of(ast.Global):
+        yield _at(source, node, "global: pass the value, or return it")
 
 
 def print_only_in_cli(source: Source) -> Iterator[str]:
     if "cli" in source.path.parts:
         return
-    for node in ast.walk(source.tree):
+    for node in source.of(ast.Call):
         if _called(node) == "print":
             yield _at(source, node, "print outside cli")
 
 
 def no_code_from_text(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.of(ast.Call):
         if _called(node) in BANNED_CALLS:
             yield _at(source, node, f"{_called(node)}: text never becomes code")
 
 
 def no_banned_module(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in source.of(ast.Import, ast.ImportFrom):
         for name in _imported(node):
             if any(name == banned or name.startswith(banned + ".") for banned in BANNED_MODULES):
                 yield _at(source, node, f"imports {name}")
@@ -156,15 +178,15 @@ def no_import_of_the_root(source: Source) -> Iterator[str]:
     """The root of the package is for users; modules of the project import the defining module."""
     if source.path == Path("src/periplus/__init__.py"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.of(ast.Import, ast.ImportFrom):
         root = isinstance(node, ast.ImportFrom) and node.module == "periplus" and not node.level
         if root or (isinstance(node, ast.Import) and any(alias.name == "periplus" for alias in node.names)):
             yield _at(source, node, "imports the package's root")
 
 
 def no_relative_import(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.ImportFrom) and node.level:
+    for node in source.of(ast.ImportFrom):
+        if node.level:
             yield _at(source, node, "relative import: write the whole name")
 
 
@@ -174,12 +196,13 @@ def time_chance_and_surroundings_are_arguments(source: Source) -> Iterator[str]:
     """
     if PURE.isdisjoint(source.path.parts[2:3]) or "engines" in source.path.parts:
         return
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+    for node in source.of(ast.Attribute):
+        if isinstance(node.value, ast.Name):
             name = f"{node.value.id}.{node.attr}"
             if name in SURROUNDINGS or (node.value.id in ("random", "secrets") and node.attr != "Random"):
                 yield _at(source, node, f"{name}: take it as an argument")
-        unseeded = isinstance(node, ast.Call) and not node.args and not node.keywords
+    for node in source.of(ast.Call):
+        unseeded = not node.args and not node.keywords
         if unseeded and getattr(node.func, "attr", getattr(node.func, "id", "")) in ("Random", "default_rng"):
             yield _at(source, node, "chance without a seed")
 
@@ -187,7 +210,7 @@ def time_chance_and_surroundings_are_arguments(source: Source) -> Iterator[str]:
 def urls_are_joined_in_one_place(source: Source) -> Iterator[str]:
     if "urls" in source.path.parts:
         return
-    for node in ast.walk(source.tree):
+    for node in source.of(ast.Import, ast.ImportFrom):
         if any(name.startswith("ada_url") or name.endswith(".urljoin") for name in _imported(node)):
             yield _at(source, node, "joins URLs: that is for urls.canonical")
 
@@ -228,8 +251,8 @@ def broad_handlers(sources: Iterable[Source]) -> list[str]:
     """
     found = []
     for source in sources:
-        for node in ast.walk(source.tree):
-            if isinstance(node, ast.ExceptHandler) and node.type is not None:
+        for node in source.of(ast.ExceptHandler):
+            if node.type is not None:
                 caught = {part.id for part in ast.walk(node.type) if isinstance(part, ast.Name)}
                 if caught & {"Exception", "BaseException"}:
                     found.append(_at(source, node, "catches everything"))

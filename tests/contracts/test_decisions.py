@@ -24,12 +24,13 @@ from periplus.api.topical_run import HarvestPoint, harvest_of, note_harvest
 from periplus.api.topics import stored_labels, topic_file, topic_names, topic_of
 from periplus.api.webometrics import mark_sites
 from periplus.cli.main import main
+from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import Certificate
+from periplus.store.database_address import address_of
 from periplus.store.moving import WRITTEN_BACK
 from periplus.store.postgres import connection
-from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import page_notes, reading, schema
 from stored import page, stored
@@ -77,7 +78,7 @@ def there(tmp_path: Path, address, own) -> str:
 
 
 def ran(place: Path | str, *words: str, answers: str = "", code: int = 0) -> str:
-    ended = CliRunner().invoke(main, [*words, "-c", str(place)], input=answers)
+    ended = CliRunner(env={NO_PROGRESS: "1"}).invoke(main, [*words, "-c", str(place)], input=answers)
     assert ended.exit_code == code, (words, ended.output, ended.exception)
     return ended.output
 
@@ -220,7 +221,7 @@ from periplus.api.webometrics import mark_sites
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.store.postgres import copying
 if sys.argv[2] == "written":
-    copying.enter_changes = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    copying.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 with editing(sys.argv[1]) as folder:
     mark_sites(folder, [SiteMark("e.org", SiteStatus.IN)], 6.0)
     (folder / "topics").mkdir(exist_ok=True)
@@ -275,10 +276,10 @@ def test_processes_with_the_same_cache_wait_for_each_other(there: str) -> None:
     with editing(there) as folder:
         thread = threading.Thread(target=other)
         thread.start()
-        assert waiting.wait(30)
+        assert waiting.wait(300)
         mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
         assert not marked.is_set()
-    thread.join(30)
+    thread.join(300)
     assert set(marks_in(folder_of(there))) == {"e.org", "other.org"}
 
 

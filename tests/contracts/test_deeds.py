@@ -18,8 +18,8 @@ from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion
 from periplus.model.web import SiteKey
+from periplus.store.database_address import address_of
 from periplus.store.postgres import following
-from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.segments import FolderStorage
 from periplus.store.sqlite import deletion

@@ -6,6 +6,7 @@ import contextlib
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pyarrow.dataset as ds
@@ -61,7 +62,7 @@ def whole(made, tmp_path_factory):
     return tables(exported)
 
 
-@pytest.mark.parametrize("parts", [(1, 1), (3, 1), (7, 3), (200, 2)])
+@pytest.mark.parametrize("parts", [(1, 1), (3, 1), (200, 2)])
 def test_any_number_of_parts_and_processes_gives_the_same_rows_in_the_same_order(place, whole, tmp_path, parts):
     manifest = export_dataset(place, tmp_path / "out", 1.0, with_texts=True, parts=parts)
     assert tables(tmp_path / "out") == whole
@@ -184,14 +185,15 @@ def test_a_url_deleted_during_an_export_is_reported(made, tmp_path):
         export_dataset(folder, out, 2.0, parts=(4, 2))
 
 
-def test_a_killed_export_leaves_no_process_and_can_be_continued(place, whole, tmp_path):
+def test_a_killed_export_leaves_no_process_and_can_be_continued(made, whole, tmp_path):
     out = tmp_path / "out"
     words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(out), "--texts", "--parts", "40",
-             "--workers", "2", "-c", str(place)]  # fmt: skip
+             "--workers", "2", "-c", str(made)]  # fmt: skip
     killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     journal = out / DRAFTS / JOURNAL
     while not journal.is_file() or journal.read_text("utf-8").count("\n") < 12:
         assert killed.poll() is None, killed.communicate()
+        time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)
     killed.communicate()  # its processes keep its stderr open until they end
     before = journal.read_text("utf-8").count("\n")

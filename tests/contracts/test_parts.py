@@ -12,7 +12,7 @@ from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.model.frontier import StoredRobots
 from periplus.model.visit import Purpose, Reason
 from periplus.store import exchange
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.urls.parts import WebPart, parse_part, part_of
 from postgres_server import empty_collection
 

@@ -23,7 +23,7 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import ComputedTable, ResultNote
 from periplus.store import datasets
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import runs, schema
 from periplus.urls.canonical import canonical, url_id

@@ -17,7 +17,7 @@ from testweb.site import Page
 from testweb.wire import Answer, Pause, head, raw
 
 QUICK = FetchLimits(connect_timeout_s=2.0, first_byte_timeout_s=1.5, total_timeout_s=3.0)
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 def fault_web():

@@ -76,7 +76,7 @@ def twin(site):
     return found
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(site=sites())
 def test_the_array_code_equals_the_reference(site):
     expected = twin(site)
@@ -119,7 +119,7 @@ STATUS = st.sampled_from([0, 200, 301, 304, 403, 404, 429, 500, 999])
 ATTEMPT = st.builds(Attempt, st.floats(0, 100), STATUS, st.sampled_from([None, *Cause]), st.sampled_from(list(Cut)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=66)
 @given(attempts=st.lists(ATTEMPT, max_size=5), reason=st.sampled_from(list(Reason)), spacing_s=st.floats(0.1, 50))
 def test_a_verdict_is_total_and_a_single_failure_is_not_broken(attempts, reason, spacing_s):
     attempts = sorted(attempts, key=lambda attempt: attempt.at)
@@ -130,7 +130,7 @@ def test_a_verdict_is_total_and_a_single_failure_is_not_broken(attempts, reason,
     assert (found.ask_again_at > 0) <= (found.verdict is Verdict.SUSPECT)
 
 
-@settings(max_examples=200)
+@settings(max_examples=66)
 @given(
     text=st.text(max_size=40) | st.text(alphabet='a@.,;"%?&= :/\\[]#2é\ud800', max_size=30),
     anchors=st.frozensets(st.text(max_size=5), max_size=4),

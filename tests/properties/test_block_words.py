@@ -40,7 +40,7 @@ TOKEN = st.one_of(
 MARKUP = st.lists(TOKEN, max_size=40).map("".join)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(MARKUP)
 def test_the_words_are_those_of_the_page(markup):
     found = blocks_of(read_page(markup))

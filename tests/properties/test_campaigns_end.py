@@ -222,7 +222,7 @@ LED_TO_SILENCE = (
 
 @example(*IN_HAND)
 @example(*LED_TO_SILENCE)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(sites, min_size=1, max_size=7), campaigns)
 def test_every_campaign_ends_with_its_budget_spent_or_nothing_left(web, fields):
     asked, idle, ended = run_to_its_end(web, fields)
@@ -232,7 +232,7 @@ def test_every_campaign_ends_with_its_budget_spent_or_nothing_left(web, fields):
     assert len(asked) == budget or idle
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     st.lists(sites, min_size=2, max_size=6),
     campaigns.filter(lambda fields: fields["pages"]),

@@ -83,7 +83,7 @@ def written_tree(data: bytes) -> list[object]:
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(soup | st.text(max_size=60) | st.lists(soup | st.text(max_size=5), max_size=4).map("".join))
 @example("<svg><foreignobject><p><svg><a xlink:href=x>")
 @example("<math><annotation-xml><svg><title><b>")

@@ -96,7 +96,7 @@ hrefs = st.text(alphabet="abc./:?#%&=\\ \t\n@-~é[1", max_size=12) | st.sampled_
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=300) | markup, media_type=media_types, fields=headers)
 def test_understanding_is_total(body, media_type, fields):
     page = understand(PAGE, Fetched(200, Headers((("content-type", media_type), *fields)), body))
@@ -117,7 +117,7 @@ def test_one_document_in_three_encodings_has_one_text_and_one_set_of_links(text,
     assert len({(page.title, page.text, page.links, page.digests.text, page.digests.folded) for page in pages}) == 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(href=hrefs)
 def test_a_link_target_is_its_resolved_url(href):
     """Caches and shortcuts of GatheredLinks do not change the result."""

@@ -78,7 +78,7 @@ def cluster_engine(count):
     return {name: partial(run, name) for name in in_blocks.STAGES}
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 5, 20, 60]), st.integers(1, 5), st.integers(0, 300))
 def test_links_on_disk_make_no_difference(tmp_path_factory, seed, urls, sites, links):
     folder = tmp_path_factory.mktemp("dataset")
@@ -89,7 +89,7 @@ def test_links_on_disk_make_no_difference(tmp_path_factory, seed, urls, sites, l
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.integers(0, 10**6), st.sampled_from([1, 5, 20, 60]), st.integers(1, 5), st.integers(0, 300), st.integers(1, 9)
 )

@@ -33,7 +33,7 @@ def plain_map(links, home, rank):
     return depths[:-1], parent
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(webs())
 def test_equals_the_reference(web):
     count, links, rank = web

@@ -60,7 +60,7 @@ TEXTS = st.text(max_size=200) | st.from_regex(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=50)
 @given(TEXTS, TEXTS, st.sampled_from(["", "en", "en-us", "cs", "x-?"]), st.floats(0, 4e9))
 def test_any_page_has_a_date(text: str, other: str, language: str, seen: float) -> None:
     quoted = text.replace('"', "")

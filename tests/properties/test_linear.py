@@ -22,6 +22,7 @@ from periplus.document.robots import page_directives, parse_robots
 from periplus.document.sitemaps import read_sitemap
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl, UsageError
+from periplus.masking import without_secrets
 from periplus.model.visit import Fetched, Headers
 from periplus.retrieval.query import parse
 from periplus.urls.canonical import canonical, page_key, places, resolve
@@ -100,8 +101,9 @@ READERS: dict[Callable[[str], object], str] = {
     lambda text: list(urls(text)): "url(| url( url(' @import' /* /**/@import url(\\\\ image-set(",
     lambda text: decode(text.encode("latin-1", "replace"), "", "text/html"): "\xe8\xe9| <meta|a=\" <meta|'\" <meta|content='charset' \x1b$B!! +AGE-",
     lambda text: fragment_verdict(":~:text=" + text[: len(text) // 100] + "c", frozenset(), text=text): "a a-,b, b",
-    lambda text: fragment_verdict(":~:" + text[:2000], frozenset(), text="a" * len(text)): "text=zz& text=p-,a,b,-s&",
+    lambda text: fragment_verdict(":~:" + text[:60], frozenset(), text="a" * len(text)): "text=zz& text=p-,a,b,-s&",
     lambda text: mailto_problem("mailto:" + text): "@ a@b.c, a. \\\\ to=a@b.c&",
+    without_secrets: "b a:// a://b: postgres:// postgres://a?b& segments=a:// segments=a%3A%2F%2Fb%3A @",
     address: "a/ ../ a=1& ?sid=1& %41 a. xn--a. @ 1 a-b_c. \xe9 [ :",
     query: "( a|OR| \" - title: a*| )",
 }  # fmt: skip

@@ -40,7 +40,7 @@ def rule_texts(draw):
 
 
 @given(URLS, rule_texts())
-@settings(max_examples=400)
+@settings(max_examples=133)
 def test_applying_twice_is_applying_once_and_the_result_is_canonical(text, rules_text):
     rules = rules_of(rules_text)
     applied = apply(canonical(text), rules)

@@ -50,7 +50,7 @@ def matches(pattern, path):
 
 
 @given(BODIES, st.text(st.characters(), max_size=20), st.text(st.characters(), max_size=10))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_robots_is_total(body, path, token):
     robots = parse_robots(body)
     for rules in (robots.group_for(token), robots.group_for()):
@@ -62,14 +62,14 @@ def test_robots_is_total(body, path, token):
 
 
 @given(RULES, PATTERNS, PATHS)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_one_more_disallow_never_allows_more(rules, pattern, path):
     if not decided(rules, path).allowed:
         assert not decided([*rules, ("Disallow", pattern)], path).allowed
 
 
 @given(RULES, PATHS)
-@settings(max_examples=500)
+@settings(max_examples=166)
 @example([("Disallow", "/a"), ("Disallow", "/ab")], "/ac")
 @example([("Disallow", "/a*b*"), ("Allow", "/a$")], "/a")
 def test_the_reported_line_decides(rules, path):
@@ -86,7 +86,7 @@ def test_the_reported_line_decides(rules, path):
 
 
 @given(RULES, PATHS)
-@settings(max_examples=500)
+@settings(max_examples=166)
 def test_the_longest_match_wins(rules, path):
     """The standard in one expression, on patterns without inner `$` and doubled `*`, which both sides spell alike."""
     rules = [(kind, pattern) for kind, pattern in rules if "$" not in pattern[:-1] and "**" not in pattern]
@@ -100,7 +100,7 @@ def test_the_longest_match_wins(rules, path):
     ),
     PATHS,
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_equals_protego_on_plain_rules(rules, path):
     rules = [(kind, pattern) for kind, pattern in rules if "**" not in pattern and not pattern.endswith("*")]
     text = written(rules)
@@ -119,5 +119,4 @@ def test_escaping_an_unreserved_character_changes_nothing(rules, path, at):
 @given(st.lists(st.text(st.characters(), max_size=20)), st.lists(st.tuples(st.text(max_size=8), st.text(max_size=20))))
 def test_page_directives_are_total_and_only_grow(values, metas):
     few, more = page_directives(values, metas), page_directives([*values, "noindex"], metas)
-    assert more.noindex
-    assert more.nofollow is few.nofollow
+    assert more == (True, few[1])

@@ -10,14 +10,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "whole"))  # voyage and its kin
-
 from crews import BODIES
 from postgres_voyage import StoredCollection
 from voyage import QUICK, command, environment, flags_for, served_apart, told

@@ -12,7 +12,7 @@ from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.store.bodies import pack_blocks
 from periplus.store.sqlite import changes, schema, text_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 
 BLOCKS = Blocks.of(
     (
@@ -40,8 +40,8 @@ def connection(folder):
 
 
 def put(connection, url_id, reason="ok", *, blocks=BLOCKS, replace=True):
-    """Writes a page as `pages` does, with its URL on host 1."""
-    contents = Contents(connection)
+    """A page as `pages` writes it, with its URL on host 1."""
+    contents = SqliteReader(connection)
     run = connection.execute
     run("INSERT OR IGNORE INTO site (id, key) VALUES (1, 'a.test')")
     run("INSERT OR IGNORE INTO host (id, key, site_id) VALUES (1, 'a.test', 1)")
@@ -240,12 +240,12 @@ def test_a_follower_has_the_collections_pages_after_random_changes(connection):
             place = changes.follow(connection, "copy")
             ids, after = changes.after(connection, place, rng.choice([1, 3, 50]))
             for page in ids:
-                copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
-            if rng.random() < 0.8:  # otherwise it was killed before the confirmation
+                copy[page] = any(True for _ in SqliteReader(connection).page_blocks([page]))
+            if rng.random() < 0.8:  # else it was killed before it could say so
                 changes.set_position(connection, "copy", after)
     for page in seen(connection, changes.follow(connection, "copy"))[0]:
-        copy[page] = any(True for _ in text_rows.pages_of(connection, [page]))
-    there = {page.url_id for page in text_rows.pages_of_site(connection, 1)}
+        copy[page] = any(True for _ in SqliteReader(connection).page_blocks([page]))
+    there = {page.url_id for page in SqliteReader(connection).site_blocks(1)}
     assert {page for page, is_there in copy.items() if is_there} == there
 
 
@@ -260,7 +260,7 @@ def test_evidence_is_stored_by_site_and_name(connection):
 def test_pages_have_their_blocks_and_parts(connection):
     put(connection, 1)
     put(connection, 2, "not-found")
-    (page,) = text_rows.pages_of(connection, [2, 1, 3])
+    (page,) = SqliteReader(connection).page_blocks([2, 1, 3])
     assert (page.url_id, page.url, page.blocks, page.parts, page.title) == (
         1,
         "http://a.test/1",
@@ -270,12 +270,12 @@ def test_pages_have_their_blocks_and_parts(connection):
     )
     parts = [Part.NAVIGATION if block.kind is BlockKind.LINK else Part.CONTENT for block in BLOCKS]
     text_rows.write_parts(connection, [(1, page.body_id, parts), (2, 999, parts)])
-    assert next(text_rows.pages_of_site(connection, 1)).parts == tuple(parts)
-    assert Contents(connection).parts(1) == tuple(parts)
-    assert Contents(connection).parts(2) is None
+    assert next(SqliteReader(connection).site_blocks(1)).parts == tuple(parts)
+    assert SqliteReader(connection).parts(1) == tuple(parts)
+    assert SqliteReader(connection).parts(2) is None
     put(connection, 1)
-    assert Contents(connection).parts(1) is None  # the page was replaced
-    assert Contents(connection).blocks(1) == BLOCKS
+    assert SqliteReader(connection).parts(1) is None  # another page now
+    assert SqliteReader(connection).blocks(1) == BLOCKS
 
 
 def test_a_newer_schema_version_is_refused(folder, connection):

@@ -14,9 +14,9 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHER_PAGES
 from periplus.model.visit import Reason, State
 from periplus.settings import Budget, Storage, settings_from
+from periplus.store.reader import status_range
 from periplus.store.sqlite import reading, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.sqlite.listing import status_range
 from stored import page, stored
 
 HOME = "https://e.org/"

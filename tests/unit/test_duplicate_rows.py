@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 
 import numpy as np
 import pytest
 
+from periplus.api.duplicates import duplicate_groups
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.settings import Settings, Storage
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.site_rows import LinkBlock
+from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
 from stored import stored
 
@@ -80,6 +83,19 @@ def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path
     writer.commit()
     writer.close()
     assert [set(pages) for pages in groups(connection)] == [{"copy", "czech"}]
+
+
+def test_a_copy_can_represent_its_group_among_near_duplicates(tmp_path):
+    """The copy has the shorter address, so it represents the group."""
+    pages = {HOME: html("Start", *((name, name) for name in ("czech", "b", "alone"))), HOME + "alone": html("Alone")}
+    twins = dict.fromkeys((HOME + "czech", HOME + "b"), html("Příliš žluťoučký kůň úpěl ďábelské ódy"))
+    folder = stored(tmp_path, pages | twins, [HOME])
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
+        rule = f"{COPY} {HOME}czech"
+        connection.execute("UPDATE url SET reason = 'alias', rule = ? WHERE text = ?", (rule, HOME + "b"))
+    with contextlib.closing(reading.connect(folder)) as connection:
+        (group,) = duplicate_groups(connection, None, 0.8)
+    assert group.url == HOME + "b"
 
 
 def test_without_stored_texts_digests_decide(tmp_path):

@@ -20,6 +20,7 @@ from periplus.api.tables import Browser, TableQuery
 from periplus.model.collection import Deletion
 from periplus.model.graph import NAV, PART, place_of_ends
 from periplus.store.sqlite import inlinks, reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 
@@ -56,12 +57,12 @@ def read(folder: Path) -> inlinks.StoredInlinkIndex:
 def assert_agrees_with_tables(folder: Path, book: inlinks.StoredInlinkIndex) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
         for identity, text in connection.execute("SELECT id, text FROM url").fetchall():
-            many, sources = inlinks.linking(connection, book, identity, 100)
+            many, sources = book.linking(SqliteReader(connection), identity, 100)
             assert (many, set(sources)) == (len(sources), linking_plainly(connection, identity)), text
             visits = connection.execute(
                 "SELECT id FROM visit WHERE url_id = ? OR text = ? ORDER BY id", (identity, text)
             ).fetchall()
-            assert inlinks.visits_of(connection, book, text) == [number for (number,) in visits], text
+            assert book.visits_of(SqliteReader(connection), text) == [number for (number,) in visits], text
 
 
 def test_the_index_agrees_with_the_tables(folder: Path) -> None:

@@ -30,7 +30,7 @@ def crawl(site, learner=None):
 
 def test_learning_saves_nine_tenths_of_duplicate_fetches_and_loses_no_page():
     for seed in (1, 2):
-        site = Site(seed)
+        site = Site(seed, size=8)
         plain, everything = crawl(site)
         learned, reached = crawl(site, AliasLearner())
         assert reached == everything
@@ -116,6 +116,6 @@ def test_without_a_confirmed_finding_a_url_is_unchanged():
 def test_learning_is_deterministic():
     def taught():
         learner = AliasLearner()
-        return crawl(Site(2), learner)[0], learner.findings
+        return crawl(Site(2, size=6), learner)[0], learner.findings
 
     assert taught() == taught()

@@ -17,7 +17,7 @@ from periplus.api.audit import issues_of
 from periplus.api.cache import Background
 from periplus.api.grading import trends
 from periplus.api.homes import home_of
-from periplus.api.overview import changes_of, fault_sums, last_changes
+from periplus.api.overview import changes_of, count_by_folder, fault_sums, last_changes
 from periplus.api.tables import Browser
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity
@@ -27,7 +27,7 @@ from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
 from periplus.ui.live import drawings
-from periplus.ui.watching import Growth, Watchers
+from periplus.ui.watching import Folder, Growth, Watchers
 from stored import NOW, page, stored
 
 HOME = "https://e.org/"
@@ -141,6 +141,21 @@ def test_the_overview_draws_grades_over_time(folder: Path) -> None:
     assert all(f">{one.field.value}<" in made["grades"] for one in overview.grades) and "Pages read" in made["runs"]
 
 
+def test_a_folder_has_the_colour_of_its_share_of_pages_with_errors(folder: Path) -> None:
+    urls = [*(f"{HOME}a/{n}" for n in range(3)), f"{HOME}b/c/1?x=/d/", HOME]
+    counts = count_by_folder(urls)
+    assert counts == {"e.org/": 5, "e.org/a/": 3, "e.org/b/": 1}
+    folders = (Folder("/a/", "e.org/a/", 9), Folder("/b/", "e.org/b/", 10), Folder("/c/", "e.org/c/", 1))
+    moment = Watchers().look(folder / "e.periplus")
+    moment = replace(moment, tree=moment.tree._replace(folders=(*folders, Folder("no folder", "", 2))))
+    stored(folder / "t.periplus", {HOME: page("Home", "/a/"), f"{HOME}a/": "<!DOCTYPE html><p>no title"}, [HOME])
+    overview = Browser().overview(folder / "t.periplus", 60)
+    assert overview is not None and overview.with_errors == {"e.org/": 1, "e.org/a/": 1}
+    states = live.health(moment, replace(overview, with_errors=counts))
+    assert [(bad, hue) for _, bad, hue in states] == [(3, "red"), (1, "amber"), (0, "teal"), (0, "grey")]
+    assert {hue for *_, hue in live.health(moment, None)} == {"grey"}
+
+
 def test_a_killed_crawl_has_an_overview(tmp_path: Path, patient_screen: None) -> None:
     stored(tmp_path / "k.periplus", FIRST, [HOME], state="running")
     assert client(tmp_path).get("/c/k/live?format=json").json()["overview"] is not None
@@ -163,7 +178,6 @@ def test_every_page_is_in_one_folder() -> None:
     growth.add([("https://e.org/", 0), ("https://e.org/x", 1)])
     folders = growth.folders()
     assert [(one.name, one.pages) for one in folders] == [("/a/", 9), ("/b/", 5), ("no folder", 2)]
-    assert len({one.hue for one in folders}) == 3 and folders[-1].hue == "grey"
     growth.add([("https://f.org/a/1", 1)])
     assert [(folder.name, folder.pages) for folder in growth.folders()] == [("e.org", 16), ("f.org", 1)]
 
@@ -172,13 +186,13 @@ def test_a_background_computation_runs_once() -> None:
     background, go, made = Background[str, int](2), threading.Event(), []
 
     def make() -> int:
-        go.wait(30)
+        go.wait(300)
         made.append(1)
         return 7
 
     assert background.of("a", make, 0.0) is None
     go.set()
-    assert background.of("a", make, 30) == 7
+    assert background.of("a", make, 300) == 7
     assert background.of("a", make, 0.0) == 7
     assert made == [1]
 
@@ -192,9 +206,9 @@ def test_a_failed_background_computation_raises_and_is_repeated() -> None:
         return 1
 
     with pytest.raises(UsageError, match="no map"):
-        background.of("a", make, 30)
+        background.of("a", make, 300)
     fails.append(False)
-    assert background.of("a", make, 30) == 1
+    assert background.of("a", make, 300) == 1
 
 
 def test_accepting_a_template_fault_raises_the_grade(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ from drawn_links import drawn
 from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
 from periplus.model.tables import LINKS
+from periplus.store.dialect import SQLITE
 from periplus.store.page_links import LINKS_AT_MOST, PageLink
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
 from periplus.store.sqlite import listing, page_links, schema, site_rows
-from periplus.store.sqlite.views import select
+from periplus.store.views import select
 from periplus.urls.canonical import canonical, url_id
 
 COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
@@ -111,7 +112,7 @@ def test_targets_with_similar_ids_are_distinguished(connection):
     for source, target in enumerate(ids):
         enter_links(connection, 1.0, [NewLinks(0, source, Links.of([link, link]), [target, 77])])
     for source, target in enumerate(ids):
-        listed = connection.execute(f"SELECT source FROM {page_links.PERHAPS_TO.format('?')}", (target,)).fetchall()
+        listed = connection.execute(f"SELECT * FROM {SQLITE.linking}", (target,)).fetchall()
         assert listed == [(source,)]
         assert connection.execute(f"SELECT source FROM {page_links.TO_TARGET}", (target,)).fetchall() == [(source,)]
 

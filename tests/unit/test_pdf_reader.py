@@ -64,7 +64,7 @@ def test_a_reader_that_does_not_read_is_ended(made):
 def test_a_reader_that_died_between_files_is_replaced(made):
     reader = made(TAKES + ANSWERS + SAYS)
     assert reader.html_of(b"one").html == "<p>one"
-    reader._child.wait(30)
+    reader._child.wait(300)
     assert reader.html_of(b"two").html == "<p>two"
 
 

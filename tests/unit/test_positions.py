@@ -158,7 +158,7 @@ def test_positions_of_stored_pages_are_in_every_output_format(folder):
 def test_a_page_is_read_once_for_all_its_issues(folder, monkeypatch):
     monkeypatch.setattr(positions, "_PAGES", 1)
     read = []
-    monkeypatch.setattr(positions, "_source", lambda connection, contents, url: read.append(url))
+    monkeypatch.setattr(positions, "_source", lambda reader, url: read.append(url))
     pages = [HOME, "https://e.org/a/b"]
     issues = [Issue(code, Severity.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
     assert list(looked_up(folder, table_of(issues))) == [replace(issue, cause=issue.url) for issue in issues]

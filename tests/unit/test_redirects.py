@@ -46,7 +46,7 @@ def test_without_redirects_there_are_no_ends():
     assert chain_ends(columns()).ends.tolist() == []
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(
     hops=st.dictionaries(
         st.integers(0, 12), st.tuples(st.integers(0, 16), st.sampled_from([301, 302, 307, 308])), min_size=1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.document.robots import DAY_S, Access, RobotsTags, RobotsVerdict, page_directives, robots_from_answer
+from periplus.document.robots import DAY_S, Access, RobotsVerdict, page_directives, robots_from_answer
 from periplus.model.visit import Cause
 
 # 2.3.1 Access Results
@@ -105,4 +105,4 @@ def test_rfc9309_2_4_a_copy_is_used_for_at_most_a_day(cache_control, life_s):
     ],
 )
 def test_ours_directives_of_pages_are_parsed(headers, metas, noindex, nofollow):
-    assert page_directives(headers, metas) == RobotsTags(noindex, nofollow)
+    assert page_directives(headers, metas) == (noindex, nofollow)

@@ -21,6 +21,7 @@ from periplus.model.web import Url
 from periplus.present import site_graph as drawing
 from periplus.present.charts import ChartLook, write_chart
 from periplus.present.site_graph import SiteGraph, site_graph, site_svg
+from periplus.ui import site
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -133,6 +134,12 @@ def test_the_shortest_path_has_the_fewest_links() -> None:
     assert [graph.pages[page] for page in way] == [HOME, f"{HOME}b/000", f"{HOME}b/007"]
     assert shortest_way(graph, place[Url(f"{HOME}b/007")], place[Url(HOME)]) == []
     assert shortest_way(graph, 3, 3) == [3]
+
+
+@pytest.fixture(autouse=True)
+def _patient_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A screen waits a minute for its layout."""
+    monkeypatch.setattr(site, "WAIT_S", 60.0)
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ def test_a_crawl_can_write_during_a_query(folder):
         done = threading.Event()
 
         def write():
-            connection = sqlite3.connect(folder / schema.DATABASE, timeout=1)
+            connection = sqlite3.connect(folder / schema.DATABASE, timeout=300)
             with connection:
                 connection.execute("UPDATE meta SET value = value WHERE name = 'seq'")
             connection.close()
@@ -143,5 +143,5 @@ def test_a_crawl_can_write_during_a_query(folder):
 
         thread = threading.Thread(target=write)
         thread.start()
-        thread.join(5)
+        thread.join(300)
         assert done.is_set()

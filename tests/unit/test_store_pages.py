@@ -17,7 +17,7 @@ from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 
 HOME = "http://a.test/"
@@ -80,7 +80,7 @@ class StoreWithWorker:
 
     @property
     def contents(self):
-        return Contents(self.connection)
+        return SqliteReader(self.connection)
 
 
 @pytest.fixture
@@ -209,11 +209,11 @@ def test_a_site_with_enough_pages_gets_a_dictionary_for_all_processes(writer):
     )
     assert packed < plain * 0.85
     ask = (
-        "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.page_rows import "
-        "Contents; from pathlib import Path\n"
+        "import sys; from periplus.store.sqlite import schema; from periplus.store.sqlite.listing import "
+        "SqliteReader; from pathlib import Path\n"
     )
     ask += (
-        f"sys.stdout.buffer.write(Contents(schema.connect(Path({str(writer.folder)!r}), "
+        f"sys.stdout.buffer.write(SqliteReader(schema.connect(Path({str(writer.folder)!r}), "
         f"read_only=True)).body({url_id(HOME + 'newest')}))"
     )
     assert subprocess.run([sys.executable, "-c", ask], capture_output=True, check=True).stdout == newest

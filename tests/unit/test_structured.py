@@ -47,7 +47,7 @@ def lacks(markup):
 
 
 def faults(markup):
-    return [fault.words for fault in structured.json_faults(html.parse(markup))]
+    return [fault for _, fault in structured.json_faults(html.parse(markup))]
 
 
 PRODUCT = [

@@ -14,8 +14,8 @@ from periplus.api.exporting import exported_table
 from periplus.errors import UsageError
 from periplus.model import tables
 from periplus.model.tables import EXPORTS, LINKS, VIEWS, Column, ColumnKind
+from periplus.store.reader import PageFilter
 from periplus.store.sqlite import listing, reading
-from periplus.store.sqlite.listing import PageFilter
 from periplus.store.sqlite.tables import BROWSABLE_TABLES, TableQuery, computed_database, condition, rows_of
 from stored import page, stored
 
@@ -39,7 +39,8 @@ import periplus
 from interface import client
 from periplus.cli.main import main
 from periplus.cli.reference import exports_reference, sql_reference
-from periplus.store.postgres.table_rows import statement
+from periplus.store.dialect import POSTGRES
+from periplus.store.views import select
 from stored import page, stored
 
 folder = stored(Path("e.periplus"), {"https://e.org/": page("Home", "/a"), "https://e.org/a": page("A")}, ["https://e.org/"])
@@ -55,7 +56,7 @@ screen = client(Path(".")).get("/c/e/t/pages?columns=url,slashes&slashes=3&sort=
 assert sorted(screen["rows"]) == [["https://e.org/", 3], ["https://e.org/a", 3]], screen
 assert ["slashes", [["3", 2]]] in [[facet["name"], facet["values"]] for facet in screen["facets"]]
 assert "how many slashes it has" in exports_reference() and "how many slashes it has" in sql_reference()
-assert "replace(u.text" in statement(tables.PAGES)
+assert "replace(u.text" in select(tables.PAGES, dialect=POSTGRES)
 """
 
 
@@ -96,7 +97,7 @@ def test_a_column_name_has_the_same_type_in_every_table():
 def test_an_unknown_column_is_refused_with_the_known_columns(folder):
     with contextlib.closing(reading.connect(folder)) as connection:
         for ask in (
-            lambda: list(listing.pages(connection, PageFilter(), ("colour",))),
+            lambda: list(listing.SqliteReader(connection).pages(PageFilter(), ("colour",))),
             lambda: condition(LINKS, "colour", "red"),
             lambda: exported_table("colours"),
         ):

@@ -14,7 +14,8 @@ from periplus.model.duplicates import PUBLISHED_RULES
 from periplus.model.page import Part
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.text_rows import pages_of, source_rows, write_parts
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.text_rows import source_rows, write_parts
 from stored import stored
 
 HOME = "https://e.org/"
@@ -118,7 +119,7 @@ def mark(folder):
                 page.body_id,
                 [Part.CONTENT if "says" in block.text else Part.NAVIGATION for block in page.blocks],
             )
-            for page in pages_of(connection, [row.url_id for row in rows])
+            for page in SqliteReader(connection).page_blocks([row.url_id for row in rows])
         ]
         write_parts(connection, marked)
     connection.close()

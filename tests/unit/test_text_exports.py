@@ -15,7 +15,7 @@ from periplus.cli.export import export
 from periplus.errors import UsageError
 from periplus.model.page import ALL_PARTS
 from periplus.settings import settings_from
-from periplus.store.postgres.address import Address
+from periplus.store.database_address import Address
 from stored import page, stored
 
 TABLE = (

@@ -448,7 +448,7 @@ def test_a_search_answers_immediately_while_the_index_is_made(folder, monkeypatc
 
     def slow(folder: Path) -> bool:
         with search_index.IndexWorker(folder):
-            goes_on.wait(60)
+            goes_on.wait(300)
         return whole(folder)
 
     monkeypatch.setattr(search_index, "catch_up", slow)

@@ -72,7 +72,7 @@ def test_a_spelling_without_marks_differs_from_a_folded_one():
 
 
 @given(TEXTS, LANGUAGES)
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_terms_of_a_text_are_the_same_in_index_and_query(text, language):
     indexed = indexed_terms(text, language).split(" ") if forms(text) else []
     place = 0
@@ -84,7 +84,7 @@ def test_terms_of_a_text_are_the_same_in_index_and_query(text, language):
 
 
 @given(TEXTS)
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_folding_is_idempotent(text):
     assert plain(plain(text)) == plain(text)
     assert fold_form(fold_form(text)) == fold_form(text)
@@ -110,7 +110,7 @@ def test_every_language_with_a_stemmer_has_terms():
         "\n".join
     )
 )
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_forms_of_lines_equal_those_of_the_whole_text(text):
     word, units, _ = _patterns()
     whole = plain(text).replace("_", " ")

@@ -15,7 +15,7 @@ from pathlib import Path
 from contracts.crawl_values import batch, candidate, completion, state
 from periplus.model.ports import RunStore
 from periplus.settings import Budget, Storage
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.frontier import PostgresCrawlStore
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 

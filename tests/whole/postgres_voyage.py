@@ -10,7 +10,7 @@ from pathlib import Path
 from voyage import PATIENCE_S, Collection, settings_for
 
 from periplus.api.crawling import CrawlEnd, CrawlOrder, crawl
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 from periplus.urls.canonical import canonical
 from testweb import Server

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from voyage import PATIENCE_S, Collection, flags_for, plain, told
+from voyage import PATIENCE_S, Collection, flags_for, plain, told, told_apart
 
 from periplus.cli.main import main
 from testweb import Page, Server, Site, Web, faults, robots, serve
@@ -151,9 +151,9 @@ def test_progress_is_printed_in_lines_without_a_terminal(tmp_path: Path, server:
 
 
 def test_quiet_and_verbose(tmp_path: Path, server: Server) -> None:
-    quiet = told("crawl", server.url("good.test"), "-o", "q", "-q", *flags(server), cwd=tmp_path)
+    quiet = told_apart("crawl", server.url("good.test"), "-o", "q", "-q", *flags(server), cwd=tmp_path)
     assert len(quiet.stderr.splitlines()) == 3 and "\x1b" not in quiet.stderr
-    wordy = told("crawl", server.url("good.test"), "-o", "v", "-vv", *flags(server), cwd=tmp_path)
+    wordy = told_apart("crawl", server.url("good.test"), "-o", "v", "-vv", *flags(server), cwd=tmp_path)
     assert f"visit url={server.url('good.test', '/1.html')} outcome=fetched" in wordy.stderr
 
 

@@ -15,8 +15,9 @@ from periplus.api.crawling import refresh, refresh_order
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.frontier import RefreshFinding
-from periplus.store.moving import TABLES
+from periplus.store.moving import TABLES, WRITTEN_BACK
 from periplus.store.postgres.connection import connect
+from periplus.store.postgres.copying import note_change
 from periplus.store.sqlite import copying, reading
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND
@@ -84,7 +85,7 @@ def test_an_updated_copy_equals_a_new_copy(address, cache):
         end = refresh(refresh_order(text, {}), lambda progress: False)
         assert end.findings[RefreshFinding.CHANGED] == len(paths[::2]) and end.findings[RefreshFinding.GONE] == 1
     brought_up(text, cache)
-    with contextlib.closing(connect(address)) as database:
+    with contextlib.closing(connect(address)) as database, database.transaction():
         database.execute("DELETE FROM page WHERE url_id IN (SELECT url_id FROM page ORDER BY 1 LIMIT 5)")
         database.execute("DELETE FROM page_links WHERE source IN (SELECT source FROM page_links ORDER BY 1 LIMIT 3)")
         database.execute("DELETE FROM visit WHERE id IN (SELECT id FROM visit ORDER BY 1 LIMIT 3)")
@@ -92,6 +93,7 @@ def test_an_updated_copy_equals_a_new_copy(address, cache):
             "UPDATE page_links SET words = regexp_replace(words, '\\w+', 'other')"
             " WHERE source = (SELECT max(source) FROM page_links)"
         )
+        note_change(database)
     brought_up(text, cache)
     assert (first / "collection.db").stat().st_ino == file, "it was updated, not replaced"
 
@@ -99,16 +101,23 @@ def test_an_updated_copy_equals_a_new_copy(address, cache):
 def test_a_copy_is_not_scanned_without_changes(address, cache, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
-    taken, take = [], copies._take
-    monkeypatch.setattr(copies, "_take", lambda *args: taken.append(args) or take(*args))
+    tables, enter = [], copying.enter
+    monkeypatch.setattr(
+        copying, "enter", lambda folder, table, rows: enter(folder, table, tables.append(table) or rows)
+    )
 
-    def is_looked_through():
-        before = len(taken)
+    def copied_tables():
+        tables.clear()
         local_copy(address.text)
-        return len(taken) > before
+        return {table.name for table in tables}
 
-    assert is_looked_through()
-    assert not all(is_looked_through() for _ in range(20)), "except for occasional own writes of the server"
+    assert "url" in copied_tables() and not copied_tables()
+    with contextlib.closing(connect(address)) as database:
+        database.execute("CREATE TABLE public.other AS SELECT 1 AS n")
+        assert not copied_tables(), "writing another table is no change"
+        database.execute("DROP TABLE public.other")
+        database.execute("INSERT INTO meta VALUES ('decided', '1')")
+    assert copied_tables() == {"meta", *WRITTEN_BACK}, "users' decisions alone"
 
 
 def test_a_recreated_collection_is_copied_again(address, cache):
@@ -124,13 +133,12 @@ def test_a_recreated_collection_is_copied_again(address, cache):
 def test_unused_copies_are_deleted_and_a_full_disk_is_reported(address, cache, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=3)
-    homes = {name: copies.copies_folder() / name for name in ("forgotten", "large", "lately")}
-    ages_s = {"forgotten": copies.UNUSED_S + 60, "large": copies.IN_USE_S + 60, "lately": 60}
+    homes = {name: copies.copies_folder() / name for name in ("forgotten", "lately")}
+    ages_s = {"forgotten": copies.UNUSED_S + 60, "lately": 60}
     for name, home in homes.items():
         home.mkdir(parents=True)
         (home / "x").write_bytes(b"x" * 2000)
         os.utime(home, (time.time() - ages_s[name],) * 2)
-    monkeypatch.setattr(copies, "BYTES", 1000)
     local_copy(address.text)
     assert {name for name, home in homes.items() if home.exists()} == {"lately"}
     cache("full")

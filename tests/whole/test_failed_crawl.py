@@ -13,6 +13,7 @@ from voyage import QUICK, Collection, crawled, settings_for
 
 from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.homes import is_unused
 from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
@@ -20,7 +21,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.model.webometrics import Campaign
 from periplus.settings import settings_from
-from periplus.store.sqlite import reading, runs, schema
+from periplus.store.sqlite import runs, schema
 from periplus.urls.units import unit_list
 from stored import NOW, page, stored
 from testweb import Page, Server, Site, Web, faults, serve
@@ -104,7 +105,7 @@ def test_a_survey_without_pages_keeps_its_plan(tmp_path: Path) -> None:
     end = survey.run(folder, settings_from({**QUICK, "allow_private": False}), lambda watched: False)
     assert (end.state, end.is_kept) == ("failed", True)
     assert survey.campaign_of(folder).pages == 3
-    assert not reading.is_unused(folder, NOW)
+    assert not is_unused(folder, NOW)
 
 
 def test_a_topical_crawl_without_pages_leaves_nothing(tmp_path: Path) -> None:
@@ -161,9 +162,9 @@ def test_commands_without_a_collection_ignore_collections_without_pages(here: Pa
 
 def test_a_running_crawl_is_not_an_unused_collection(tmp_path: Path) -> None:
     folder = stored(tmp_path / "c", {}, ["https://e.org/"], state="running")
-    assert reading.is_unused(folder, NOW)
+    assert is_unused(folder, NOW)
     with schema.writing(folder) as connection:
         connection.execute(
             "INSERT INTO worker (name, pid, joined, lease_until) VALUES ('w', ?, ?, ?)", (os.getpid(), NOW, NOW + 60)
         )
-    assert not reading.is_unused(folder, NOW)
+    assert not is_unused(folder, NOW)

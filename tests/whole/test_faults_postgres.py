@@ -38,7 +38,7 @@ from periplus.api.homes import home_of
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.settings import Settings
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 from postgres_server import Server, own_server
 from testweb.log import read_log
@@ -396,7 +396,7 @@ def free_port() -> int:
 
 HOLD = """
 import sys
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 connection = connect(address_of(sys.argv[1]))
 try:

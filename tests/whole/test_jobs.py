@@ -11,16 +11,28 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from voyage import PATIENCE_S, Collection, Served, command, environment, flags_for, plain, served_apart, told, until
+from voyage import (
+    PATIENCE_S,
+    Collection,
+    Served,
+    command,
+    environment,
+    flags_for,
+    plain,
+    served_apart,
+    told,
+    told_apart,
+    until,
+)
 
 from periplus.errors import StoreError
 from periplus.jobs.runner import opened_queue
 from periplus.model.job import Job, JobState
 from periplus.model.visit import Reason
 from periplus.present.wording import job_remedy
+from periplus.store.database_address import Address, address_of
 from periplus.store.job_queue import JobQueue
 from periplus.store.postgres import connection
-from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session
 from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
@@ -95,7 +107,7 @@ def whole(folder: Path) -> bool:
 def test_a_job_runs_and_reports_its_progress(tmp_path: Path, web: Served, queue: JobQueue) -> None:
     asked_for(tmp_path, web, delay_s=0.005)
     assert only(queue).state is JobState.QUEUED
-    ran = told("jobs", "run", cwd=tmp_path)
+    ran = told_apart("jobs", "run", cwd=tmp_path)
     assert "1 job ended" in plain(ran.stderr)
     assert only(queue).state is JobState.DONE
     assert whole(tmp_path)
@@ -106,14 +118,14 @@ def test_a_job_runs_and_reports_its_progress(tmp_path: Path, web: Served, queue:
 
 def test_a_failed_job_keeps_its_error(tmp_path: Path, queue: JobQueue) -> None:
     told("jobs", "add", "refresh", "-c", "missing.periplus", cwd=tmp_path)
-    told("jobs", "run", cwd=tmp_path)
+    told_apart("jobs", "run", cwd=tmp_path)
     assert only(queue).state is JobState.FAILED
     assert "missing.periplus" in only(queue).note
 
 
 def test_a_failed_crawl_prints_cause_and_remedy(tmp_path: Path, queue: JobQueue) -> None:
     told("jobs", "add", "crawl", "http://127.0.0.1:9/", "-o", "a.periplus", cwd=tmp_path)
-    told("jobs", "run", cwd=tmp_path)
+    told_apart("jobs", "run", cwd=tmp_path)
     note = only(queue).note
     assert note.startswith("Failed: no page was read; http://127.0.0.1:9/: private address, not requested"), note
     assert "consent for private addresses" in job_remedy(note)
@@ -148,7 +160,7 @@ def test_the_job_of_a_killed_worker_ends_and_is_continued_by_the_next(
     first.wait(PATIENCE_S)
     until(lambda: not Path(f"/proc/{crawler}").exists(), "the job's process sees that its runner died")
     half_a_minute_later(queue)
-    told("jobs", "run", *where, cwd=tmp_path)
+    told_apart("jobs", "run", *where, cwd=tmp_path)
     assert (only(queue).state, only(queue).attempt) == (JobState.DONE, 2)
     assert whole(tmp_path)
 
@@ -160,7 +172,7 @@ def test_a_stopped_worker_returns_its_job(tmp_path: Path, web: Served, queue: Jo
     os.kill(first.pid, signal.SIGTERM)
     first.wait(PATIENCE_S)
     assert only(queue).state is JobState.QUEUED
-    told("jobs", "run", cwd=tmp_path)
+    told_apart("jobs", "run", cwd=tmp_path)
     assert only(queue).state is JobState.DONE
     assert whole(tmp_path)
 

@@ -15,7 +15,7 @@ from periplus.api.site_copy import export_site
 from periplus.model.visit import Reason
 from periplus.settings import settings_from
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from testweb import Page, PageLink, Server, Site, Web, serve
 from testweb.wire import PORT, Answer
@@ -92,7 +92,7 @@ def bodies(folder: Path) -> dict[str, bytes | None]:
     connection = reading.connect(folder)
     try:
         urls = [text for (text,) in connection.execute("SELECT text FROM url WHERE reason = 'other-media'")]
-        return {url.split("/", 3)[3]: Contents(connection).body(url_id(canonical(url))) for url in urls}
+        return {url.split("/", 3)[3]: SqliteReader(connection).body(url_id(canonical(url))) for url in urls}
     finally:
         connection.close()
 

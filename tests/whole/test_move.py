@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from test_resume import HOSTS, RECIPE, Voyage, assert_whole, undisturbed
-from voyage import served_apart, told
+from voyage import PATIENCE_S, served_apart, told
 
-from periplus.store.postgres.address import Address
+from periplus.store.database_address import Address
 
 
 class Elsewhere(Voyage):
@@ -42,7 +42,7 @@ def test_a_crawl_moves_to_a_database_and_back_and_continues(
         moved = told("move", voyage.folder, address.text, cwd=tmp_path)
         assert moved.returncode == 0 and "Every table was compared" in moved.stderr, moved.stderr
         refused = voyage.start()
-        assert refused.wait(60) == 1 and "this collection moved to postgresql://" in voyage.said
+        assert refused.wait(PATIENCE_S) == 1 and "this collection moved to postgresql://" in voyage.said
 
         there = Elsewhere(voyage, address)
         assert there.kill_after(40).returncode == -signal.SIGKILL

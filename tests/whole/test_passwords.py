@@ -10,13 +10,13 @@ from uuid import uuid4
 
 import pytest
 from starlette.testclient import TestClient
-from voyage import command, flags_for, served_apart, told, until
+from voyage import command, flags_for, served_apart, told, told_apart, until
 
 from interface import COMMANDS, client
 from periplus.masking import without_secrets
 from periplus.model.job import JobOrder
+from periplus.store.database_address import Address, address_of
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.connection import Session, connect
 from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
@@ -66,7 +66,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
             ("status", "-c", store),
             ("map", "-c", store.replace("@", "/@")),
         ]
-        outputs = {line: told(*line, cwd=tmp_path) for line in lines}
+        outputs = {line: told_apart(*line, cwd=tmp_path) for line in lines}
     for line, ran in outputs.items():
         assert SECRET not in ran.stdout + ran.stderr, line[0]
     assert all(ran.returncode == 0 for line, ran in outputs.items() if line[0] in ("crawl", "worker", "move"))
@@ -124,7 +124,7 @@ def test_a_password_given_in_any_way_is_in_no_table_file_copy_screen_or_process_
             ("jobs", "list", "-f", "json"),
         ]
         for line in lines:
-            ran = told(*line, cwd=tmp_path)
+            ran = told_apart(*line, cwd=tmp_path)
             assert ran.returncode in (0, 5), (line[:2], ran.stdout + ran.stderr)
             outputs.append(ran.stdout + ran.stderr)
     assert secret not in "".join(outputs)

@@ -19,7 +19,7 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.jobs.runner import opened_queue
 from periplus.model.job import JobOrder
 from periplus.model.visit import Reason
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.connection import connect
 from testweb import Site, Web, linked_sites, serve
 from testweb.recipes import web_of

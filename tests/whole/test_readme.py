@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from voyage import PATIENCE_S, QUICK, told
+from voyage import PATIENCE_S, QUICK, told_apart
 
 from testweb import GraphRecipe, graph_site, serve
 
@@ -55,7 +55,7 @@ def test_its_commands_and_its_python_run(tmp_path: Path) -> None:
         assert len(own) == 3
         for command in own:
             words = shlex.split(command.replace("https://example.org", address))
-            ran = told(*words[1:], cwd=tmp_path)
+            ran = told_apart(*words[1:], cwd=tmp_path)
             assert ran.returncode == 0, (command, ran.stderr)
             assert words[1] == "crawl" or ran.stdout, command
         ran = subprocess.run(

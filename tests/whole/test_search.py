@@ -25,6 +25,7 @@ from periplus.retrieval import index as search_index
 from periplus.retrieval.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
 from periplus.settings import Searching
 from periplus.store.sqlite import changes, reading, site_rows, text_rows
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 from testweb.recipes import web_of
@@ -243,7 +244,7 @@ def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
         [HOME],
     )
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert sorted(site_rows.site_names(connection).values()) == ["e.org", "other.org"]
+        assert sorted(SqliteReader(connection).site_names().values()) == ["e.org", "other.org"]
         assert site_rows.sites_read(connection) == ["e.org"]
     assert catch_up(folder)
     assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
@@ -314,7 +315,7 @@ def test_a_missing_or_foreign_index_is_rebuilt(folder, tmp_path, harm):
 def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
     folder = tmp_path / "c.periplus"
     results = []
-    monkeypatch.setattr(searching, "INDEX_WAIT_S", 60.0)
+    monkeypatch.setattr(searching, "INDEX_WAIT_S", 600.0)
 
     def look(progress):
         if progress.counts.fetched > 5 and not results:
@@ -364,5 +365,5 @@ def test_marks_do_not_depend_on_the_batch_size(tmp_path, monkeypatch):
         assert catch_up(folder)
         with contextlib.closing(reading.connect(folder)) as connection:
             ids = [url_id(canonical(HOME + name)) for name in names]
-            marks.append([(page.url, page.parts) for page in text_rows.pages_of(connection, ids)])
+            marks.append([(page.url, page.parts) for page in SqliteReader(connection).page_blocks(ids)])
     assert marks[0] == marks[1]

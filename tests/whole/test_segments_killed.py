@@ -24,7 +24,7 @@ from periplus.api.database import check_segments, clear
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store import segments
-from periplus.store.postgres.address import Address
+from periplus.store.database_address import Address
 from testweb import linked_sites, serve
 
 BETWEEN = """

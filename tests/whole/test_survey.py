@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, links, quick, ran, text, web
-from voyage import PATIENCE_S, Collection, command, environment, flags_for, plain, told, until
+from voyage import PATIENCE_S, PATIENT, Collection, command, environment, flags_for, plain, told, until
 
 from periplus.api import survey
 from periplus.api.survey import standing_of
@@ -127,7 +127,7 @@ def test_two_kills_do_not_change_the_order_of_pages(tmp_path, server, within, at
     before = Counter(asked(server))
     folder = tmp_path / "c"
     survey.create(folder, made)
-    words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, delay_s=0.01))
+    words = command("survey", "run", "-q", "-c", folder, *flags_for(server.resolve, delay_s=0.01, **PATIENT))
     for pages in (15, 40):
         child = subprocess.Popen(words, env=environment(), stderr=subprocess.DEVNULL)
         until(

@@ -1,4 +1,4 @@
-"""Checks every screen with axe-core, at three widths, light and dark; and tables with the keyboard.
+"""Checks every screen with axe-core, at three widths, one of them dark; and tables with the keyboard.
 
 npm fetches axe-core into the cache folder of the user (or PERIPLUS_AXE names a file); it is never stored here. Without
 it these tests are skipped with a message.
@@ -6,6 +6,7 @@ it these tests are skipped with a message.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -33,8 +34,11 @@ from periplus.urls.units import unit_of
 from stored import page, stored
 
 AXE = "axe-core@4"
-WIDTHS = (1280, 768, 390)
-THEMES = ("light", "dark")
+LOOKS = (
+    (1280, "light"),
+    (768, "dark"),
+    (390, "light"),
+)  # the theme changes colours only, and each colour is in any width
 HOME = "https://e.org/"
 SITE = {
     HOME: page("Home of lanterns", "/a/", "/b", "/gone", "https://other.org/x", "mailto:x@e.org", "javascript:no()"),
@@ -90,16 +94,22 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
         return Path(named).read_text("utf-8")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "periplus-axe"
     script = cache / "node_modules" / "axe-core" / "axe.min.js"
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:  # all processes of a run need it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _fetch_axe(cache, script)
+    return script.read_text("utf-8")
+
+
+def _fetch_axe(cache: Path, script: Path) -> None:
     if not script.exists():
         npm = shutil.which("npm")
         if npm is None:
             pytest.skip("no npm is here to fetch axe-core: install it, or name axe.min.js in PERIPLUS_AXE")
-        cache.mkdir(parents=True, exist_ok=True)
         command = [npm, "install", "--prefix", str(cache), "--no-audit", "--no-fund", "--ignore-scripts", AXE]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         if done.returncode or not script.exists():
             pytest.skip(f"npm brings no {AXE}: {done.stderr[-300:]}")
-    return script.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -170,25 +180,24 @@ def addresses() -> list[str]:
 @pytest.mark.browser
 @pytest.mark.parametrize("path", addresses())
 def test_no_screen_violates_a_rule_of_axe(path: str, axe: str, address: str, browser: Browser) -> None:
-    browser.look(WIDTHS[0], 900)
+    browser.look(1280, 900)
     browser.open(address + path.replace("WITH-WORDS", ENTRY[-1]))
     browser.value(axe)
     wrong = []
-    for width in WIDTHS:
-        for theme in THEMES:
-            browser.look(width, 900, theme)
-            rules = browser.value(
-                f"axe.run(document, {RULES}).then(r => JSON.stringify(r.violations.map("
-                "v => [v.id, v.nodes.length, v.nodes[0].target.join(' '), v.nodes[0].failureSummary])))"
-            )
-            wrong += [(width, theme, *rule) for rule in json.loads(str(rules))]
+    for width, theme in LOOKS:
+        browser.look(width, 900, theme)
+        rules = browser.value(
+            f"axe.run(document, {RULES}).then(r => JSON.stringify(r.violations.map("
+            "v => [v.id, v.nodes.length, v.nodes[0].target.join(' '), v.nodes[0].failureSummary])))"
+        )
+        wrong += [(width, theme, *rule) for rule in json.loads(str(rules))]
         assert browser.value("document.documentElement.scrollWidth <= innerWidth + 1"), (path, width)
     assert not wrong, path
 
 
 @pytest.mark.parametrize("path", ["/c/e/t/pages", "/c/e/t/faults", "/c/e/t/issues", "/c/e/t/links"])
 def test_the_first_row_of_a_table_is_near_and_arrow_keys_work(path: str, address: str, browser: Browser) -> None:
-    browser.look(WIDTHS[0], 900)
+    browser.look(1280, 900)
     browser.open(address + path)
     tabs = 0
     while browser.value("document.activeElement.getAttribute('href')") != "#rows":

@@ -6,15 +6,20 @@ import contextlib
 import json
 import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
+import unittest.mock
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from click.testing import CliRunner
+
 from periplus.api.crawling import CrawlEnd, CrawlOrder, crawl
+from periplus.cli.main import main
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.visit import STATE_OF, Reason
 from periplus.settings import settings_from
@@ -22,7 +27,7 @@ from periplus.urls.canonical import canonical
 from testweb import Server
 
 TESTS = Path(__file__).parent.parent
-QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see conftest.py
+QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see quick_hosts.py
     "allow_private": True,
     "delay_s": 0.02,
     "retry_wait_s": 0.05,
@@ -31,7 +36,10 @@ QUICK = {  # settings for loopback with minimal waits. Hosts are foreign: see co
     "total_timeout_s": 4.0,
     "commit_interval_s": 0.05,
     "workers": 1,
+    "index": False,  # a second process for each crawl; the first search of a test indexes
 }
+# for crawls that are compared: a request that a busy machine answers late would be repeated, in another order
+PATIENT = {"connect_timeout_s": 60.0, "first_byte_timeout_s": 60.0, "total_timeout_s": 120.0}
 PATIENCE_S = 600.0  # limit of waiting for any process or event, generous for busy machines
 
 
@@ -177,6 +185,8 @@ def flags_for(resolve: Iterable[str], mine: Iterable[str] = (), **values: object
             words += [word for one in value for word in (flag, str(one))]
         elif value is not False:
             words += [flag, str(value)]
+        elif name == "index":  # the only one whose default is True
+            words.append("--no-index")
     return words
 
 
@@ -185,7 +195,20 @@ def command(*words: str | Path) -> list[str]:
 
 
 def told(*words: str | Path, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
-    """Runs the command to its end."""
+    """Runs the command to its end, in this process: a process of its own takes a second of CPU to start."""
+    line, signals = [*map(str, words)], (signal.SIGINT, signal.SIGTERM)
+    handlers = {number: signal.getsignal(number) for number in signals}
+    with contextlib.chdir(cwd), unittest.mock.patch("sys.argv", ["periplus", *line]):
+        ran = CliRunner().invoke(main, line, input=given)
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    if ran.exception and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return subprocess.CompletedProcess(line, ran.exit_code, ran.stdout, ran.stderr)
+
+
+def told_apart(*words: str | Path, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Runs the command to its end in a process of its own: for its log, and for what starts processes."""
     return subprocess.run(
         command(*words), cwd=cwd, input=given, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )

@@ -292,7 +292,7 @@ def _session(
     return min(own)
 
 
-def twin_manuals(pages: int = 600) -> World:
+def twin_manuals(pages: int = 120) -> World:
     """A reference for two processors: each function has a page in either folder, and the two say the same.
 
     Nothing is a trap.

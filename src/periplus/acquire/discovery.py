@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from periplus.acquire.politeness import HeldHost
 from periplus.document.formats.table import is_part
 from periplus.document.headers import media_type
 from periplus.document.understand import understand
@@ -323,3 +324,36 @@ class Discovery:
     def _sitemap_request(self, url: Url, request: Request) -> SideRequest:
         onward = Request(url, Purpose.SITEMAP, hops=request.hops + 1, about=request.about)
         return SideRequest(host_key(url), self._scope.site_of(url), onward, PRIORITY_SITEMAP)
+
+
+class PageRenderer(Protocol):
+    """Renders pages of a worker in a browser; the service `rendering` of a feature."""
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    @property
+    def fds(self) -> Sequence[int]: ...
+
+    def wants(self, visit: Visit) -> bool:
+        """Whether a page must be rendered before it is read."""
+
+    def needs(self, read: Completion) -> bool:
+        """Whether a page that was read as sent must be rendered after all."""
+
+    def begin(self, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...]) -> None:
+        """links: candidates from the page as sent; they join the candidates of the rendered page."""
+
+    def advance(self) -> Iterator[tuple[HeldHost, Task, Callable[[Discovery], Completion]]]:
+        """The pages that ended since the last call, each with the function that reads it."""
+
+    def requests(self) -> Iterator[Request]:
+        """New requests of pages; pass their visits to `answer`."""
+
+    @property
+    def pending_requests(self) -> Sequence[Request]:
+        """The unanswered requests."""
+
+    def answer(self, visit: Visit) -> None: ...
+
+    def close(self) -> None: ...

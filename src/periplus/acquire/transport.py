@@ -10,7 +10,6 @@ import socket
 import time
 from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from periplus.model.visit import Cause, Certificate, Cut, Headers, Purpose, Requ
 from periplus.model.web import HostKey, Url
 from periplus.settings import CONTROL, VERSION, FetchLimits, Identity
 from periplus.urls.hosts import host_key, special_network
+from periplus.values import frozen
 
 # libcurl's multi interface, driven by a selector.
 #
@@ -127,7 +127,7 @@ def resolve_entries(entries: Sequence[str]) -> list[str]:
     return resolved
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wire:
     """The configuration of a transport."""
 

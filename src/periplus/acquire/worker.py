@@ -19,9 +19,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.fetch import (
     FirstAnswers,
     bug,
@@ -90,9 +89,7 @@ from periplus.settings import Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, is_named, origin_of
-
-if TYPE_CHECKING:  # imported at run time only if pages are rendered
-    from periplus.acquire.rendered import PageRendering
+from periplus.values import frozen
 
 log = logging.getLogger(__name__)
 _BUG_FAILURE = Failed(Cause.BUG)
@@ -126,7 +123,7 @@ class _Choice:
     is_done: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerDeps:
     """The dependencies of a worker."""
 
@@ -139,7 +136,7 @@ class WorkerDeps:
     mine: frozenset[str]  # hosts declared as the user's own, in the form of `scope.own_hosts`
     aliases: Aliases
     addresses: AddressTurns
-    rendering: PageRendering | None = None  # None: pages are read as sent
+    rendering: PageRenderer | None = None  # None: pages are read as sent
     sessions: LoginSessions | None = None  # None: no logins
     is_past: bool = False  # an archive answers, no request reaches the hosts: no delays, no robots.txt
 
@@ -383,7 +380,8 @@ class Worker:
         )
         self._held[lease.host_id] = host
         if self._rendering is not None:
-            host.parts.extend(part for part in self._rendering.host_requests(lease.host) if part not in self._flights)
+            parts = (part for part in self._rendering.pending_requests if host_key(part.url) == lease.host)
+            host.parts.extend(part for part in parts if part not in self._flights)
         self._schedule(host)
 
     def _schedule(self, host: HeldHost) -> None:
@@ -722,12 +720,12 @@ class Worker:
     # rendering -------------------------------------------------------------------------------------------------------
 
     def _begin_rendering(
-        self, rendering: PageRendering, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...] = ()
+        self, rendering: PageRenderer, host: HeldHost, task: Task, visit: Visit, links: tuple[Candidate, ...] = ()
     ) -> None:
         host.rendering += 1
         rendering.begin(host, task, visit, links)
 
-    def _render(self, rendering: PageRendering) -> None:
+    def _render(self, rendering: PageRenderer) -> None:
         """Reads the pages that were rendered, and queues the requests of those that are being rendered."""
         for host, task, completion in rendering.advance():
             host.rendering -= 1
@@ -766,7 +764,9 @@ class Worker:
         if self._rendering is None:
             return
         for dropped in host.given_up:
-            for request in self._rendering.origin_requests(dropped.origin):
+            for request in self._rendering.pending_requests:
+                if origin_of(request.url) != dropped.origin:
+                    continue
                 host.drop_part(request)
                 skipped = Visit(request, self._clock.now(), 0.0, Skipped(dropped.reason, dropped.rule))
                 self._visits.append(skipped)

@@ -113,7 +113,7 @@ class KindIssues:
 
     def rows(self, rows: Places | Mask) -> KindIssues:
         """The given issues, in the given order."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+        return replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
 
     @property
     def are_links(self) -> bool:
@@ -121,7 +121,7 @@ class KindIssues:
 
 
 _NO_LINK = 255
-_COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchors", "lines", "columns")
+COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchors", "lines", "columns")
 
 
 @frozen
@@ -543,7 +543,7 @@ def by_severity(kinds: Iterable[KindIssues]) -> list[KindIssues]:
 def _concatenate(kinds: Sequence[KindIssues]) -> KindIssues:
     if len(kinds) == 1:
         return kinds[0]
-    columns: dict[str, Any] = {name: np.concatenate([getattr(group, name) for group in kinds]) for name in _COLUMNS}
+    columns: dict[str, Any] = {name: np.concatenate([getattr(group, name) for group in kinds]) for name in COLUMNS}
     return replace(kinds[0], **columns)
 
 

@@ -27,7 +27,7 @@ from periplus.settings import VERSION, Politeness, Settings, last_settings, sett
 from periplus.store.archive_files import ArchiveFile, ArchiveReader, Payloads, archive_files, http_answer, main_page
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.wacz import WaczNote, write_wacz
 from periplus.store.warc import (
     CHANGED_FIELDS,
@@ -63,7 +63,7 @@ def export_wacz(folder: Path, path: Path, now: float) -> WarcStatistics:
     now: date of the export, in seconds since the epoch. Raises NoCollection, StoreError.
     """
     with _target(folder, path, FILE_BYTES, with_xml=False) as (archive, connection):
-        contents = Contents(connection)
+        contents = SqliteReader(connection)
         starts = [start for note in archive.runs.values() for start in note.starts]
         title = f"{site_name(Url(starts[0]))}, as kept by Periplus" if starts else "A web archive"
         note = WaczNote(
@@ -90,7 +90,7 @@ def _target(
 
 def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes, str] | None]:
     """Returns a function for the canonical XML of a page: the stored one, or one made from the stored body."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
 
     def xml_of(exchange: Exchange) -> tuple[bytes, str] | None:
         if (stored := contents.xml(url_id(exchange.url))) is not None or exchange.body is None:

@@ -62,16 +62,19 @@ from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import LinkKind, Position
+from periplus.model.ports import CHECK
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness, Settings
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.notes import fault_notes
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 NEAR_PAGES = 20_000  # texts compared by default: about 1 ms and 1 kB of memory each
 UNMARKED_PAGES = 500  # of them without a stored split into content and navigation: up to 20 ms each
@@ -211,7 +214,7 @@ class Urls:
         """Call within a snapshot."""
         self.connection = connection
         self.rows = rows = site_rows.all_urls(connection)
-        self.leads = site_rows.redirects(connection)
+        self.leads = all_redirects(SqliteReader(connection))
         self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
         self._place_of_row = np.empty(len(rows.texts), np.int64)
         self._place_of_row[self._order] = np.arange(len(rows.texts))
@@ -270,7 +273,7 @@ class Urls:
 
 def _check_settings(connection: reading.Connection) -> tuple[float, int]:
     """(minimum seconds between two failures of a broken link, redirect limit) of the last check."""
-    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == checks.CHECK), {})
+    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
     spacing_s, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
     return (
         spacing_s if isinstance(spacing_s, float) else Politeness().recheck_wait_s,
@@ -437,7 +440,7 @@ def _fragments(
     inherits = ~np.isin(redirects.sources, checks.redirects_to_places(connection))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
     ends = dict(zip(moved.sources.tolist(), resolve_redirects(moved.targets, moved)[0].tolist(), strict=True))
-    contents, looks = Contents(connection), dict[int, dict[str, FragmentVerdict]]()
+    contents, looks = SqliteReader(connection), dict[int, dict[str, FragmentVerdict]]()
     if evidence is not None:
         looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
     targets = groupby(site_rows.fragment_rows(connection, site), key=lambda row: row[1])
@@ -456,7 +459,7 @@ def _fragments(
 
 
 def _places_of_page(
-    connection: reading.Connection, contents: Contents, page: int
+    connection: reading.Connection, contents: CollectionReader, page: int
 ) -> Callable[[str], FragmentVerdict | None] | None:
     """A function for the verdict on a fragment of a stored page; None if its body is not stored or has no anchors."""
     media_type, charset = site_rows.type_with_places(connection, page)
@@ -582,7 +585,7 @@ def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
             yield from zip(words.url, *map(repeat, about), words.detail, *others, words.cause, *places, strict=False)
 
 
-def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
+def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
     """Stores the issues of a run for later comparison. place: a folder or a database address."""
     with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
         for kind in issues.kinds:
@@ -593,7 +596,7 @@ def store_issues(place: Path | str, run_id: int, issues: IssueTable) -> None:
 def baseline_run(folder: Path, name: str) -> int:
     """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
     with reading.open_reader(folder) as connection:
-        ended = [run.id for run in runs.run_records(connection) if run.kind == checks.CHECK and run.state == "done"]
+        ended = [run.id for run in runs.run_records(connection) if run.kind == CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
     if name.isascii() and name.isdigit() and int(name) in ended:

@@ -14,10 +14,11 @@ from periplus.store.sqlite import aliases
 from periplus.store.sqlite.aliases import AliasChanges
 from periplus.store.sqlite.reading import Follow
 from periplus.urls.parameters import rules_key, rules_of
+from periplus.values import Place
 
 
 @contextlib.contextmanager
-def changing(place: Path | str, *, alone: bool = True) -> Iterator[tuple[Path, Follow]]:
+def changing(place: Place, *, alone: bool = True) -> Iterator[tuple[Path, Follow]]:
     """Yields (folder to change, context for each transaction). For a database, the folder is the local copy and the
     context replicates each transaction to the database.
 
@@ -33,7 +34,7 @@ def changing(place: Path | str, *, alone: bool = True) -> Iterator[tuple[Path, F
         yield changed
 
 
-def apply_now(place: Path | str) -> AliasChanges | None:
+def apply_now(place: Place) -> AliasChanges | None:
     """Applies the URL rules of periplus.toml to a stored collection, without fetching. A collection in a database gets
     those of the periplus.toml in the current directory.
 

@@ -32,15 +32,17 @@ from periplus.errors import NoCollection
 from periplus.model.audit import Verdict
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
-from periplus.model.ports import CrawlHome, RunRecord
+from periplus.model.ports import CHECK, CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings, last_settings
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, schema, site_rows
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 # docs/decisions/0004.
 #
@@ -99,7 +101,7 @@ def check(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
 
 
 def order_for(
-    place: Path | str,
+    place: Place,
     starts: tuple[Url, ...],
     settings: Settings,
     *,
@@ -117,12 +119,12 @@ def order_for(
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
-def known_starts(place: Path | str) -> tuple[Url, ...]:
+def known_starts(place: Place) -> tuple[Url, ...]:
     """Starts of all crawls of the collection. Raises NoCollection."""
     return tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
 
 
-def settings_before(place: Path | str) -> Settings:
+def settings_before(place: Place) -> Settings:
     """Settings of the collection's last crawl or refresh, without those for auditing; also without its limits if it is
     finished.
 
@@ -139,7 +141,7 @@ def settings_before(place: Path | str) -> Settings:
 
 def _crawls(home: CrawlHome) -> list[RunRecord]:
     """Crawls and refreshes, oldest first. Raises NoCollection."""
-    return [record for record in home.runs() if record.kind != checks.CHECK]
+    return [record for record in home.runs() if record.kind != CHECK]
 
 
 def _is_over(crawl: RunRecord) -> bool:
@@ -164,7 +166,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
     left = last.note if last.state == "stopped" else ""
     settings = check_settings(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)
-    run_id = home.begin_run(checks.CHECK, crawl_order.starts, order.crawl.settings, clock.now())
+    run_id = home.begin_run(CHECK, crawl_order.starts, order.crawl.settings, clock.now())
     # an interrupted check has stored its start time
     since = float(home.change_note(checks.SINCE, lambda text: text or repr(clock.now())))
     store = home.store(run_id, settings)
@@ -272,7 +274,7 @@ def plan_requests(order: CheckOrder, since: float, now: float) -> list[SideReque
         plan = _Plan(order, seen, since, now)
         fragments = _fragments(connection) if order.fragments else {}
         targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
-        targets |= set(site_rows.redirects(connection).targets.tolist())
+        targets |= set(all_redirects(SqliteReader(connection)).targets.tolist())
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILURE_REASONS)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))

@@ -22,12 +22,9 @@ from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segmen
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.crawl_reads import backlog, state_tallies, traps, workers
-from periplus.store.runs import is_paused
-from periplus.store.sqlite import listing, reading
-from periplus.store.sqlite import runs as collection_runs
-from periplus.store.sqlite.listing import LinkFilter, PageFilter
-from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
 from periplus.values import Watch, frozen
@@ -65,13 +62,9 @@ class Status:
     busiest: tuple[HostRow, ...]  # hosts with the most queued URLs first
     traps: tuple[TrapTally, ...] = ()  # URL patterns excluded as endless series, largest first
     store: str = ""  # database address without the password, used instead of the folder
-    crew: tuple[WorkerRow, ...] = ()  # registered workers on all machines
+    workers: int = 0  # database only: workers running on all machines
+    crew: tuple[WorkerRow, ...] = ()  # registered workers
     lag_s: float = 0.0  # how long ago a host without a worker could have been requested again, at most
-
-    @property
-    def workers(self) -> int:
-        """Number of workers whose lease has not expired."""
-        return sum(worker.lease_s >= 0 for worker in self.crew)
 
     @property
     def state(self) -> str:
@@ -88,13 +81,17 @@ class Status:
 class Collection:
     """Reads one collection, also during a crawl. A context manager."""
 
+    _reader: CollectionReader
+    _store = ""  # address without the password, of a database
+
     def __init__(self, folder: Path, time_limit_s: float = 0.0) -> None:
         """time_limit_s: most CPU seconds of a query; 0: no limit.
 
         Raises NoCollection, StoreError.
         """
         self.folder = folder
-        self._connection = reading.connect(folder)
+        reader = SqliteReader.of(folder)
+        self._reader, self._connection = reader, reader.connection
         self._begin(time_limit_s)
 
     def _begin(self, time_limit_s: float) -> None:
@@ -127,41 +124,48 @@ class Collection:
 
     def close(self) -> None:
         """Closes the collection; later calls fail."""
-        self._connection.close()
+        self._reader.close()
+
+    def _read_folder(self) -> None:
+        """Makes the reader that of the folder, where segments can be named in SQL."""
+
+    def _limit_reads(self) -> AbstractContextManager[None]:
+        return self._reader.limit_reads(self._limit_s)
 
     def _time_limit(self) -> AbstractContextManager[None]:
         return reading.limit_reads(self._connection, self._limit_s)
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
-        with self._time_limit():
-            return collection_runs.run_records(self._connection)
+        with self._limit_reads():
+            return self._reader.runs()
 
     def counts(self) -> list[StateTally]:
         """Number of URLs by state and reason."""
-        with self._time_limit():
-            return state_tallies(SqliteStatements(self._connection))
+        with self._limit_reads():
+            return self._reader.counts()
 
     def status(self, most_hosts: int = 10) -> Status:
         """Totals and state of the collection. most_hosts: in `busiest`; 0: none, and no `traps`, which scan URLs."""
-        now = self._clock.now()
-        with self._time_limit(), reading.snapshot(self._connection):
-            statements = SqliteStatements(self._connection)
-            work = backlog(statements, most_hosts, now)
+        reader = self._reader
+        with self._limit_reads(), reader.snapshot():
+            activity = reader.activity(self._clock.now())
+            work = reader.backlog(most_hosts, activity.now)
             return Status(
-                folder=self.folder,
-                size_bytes=sum(map(_size, collection_runs.contents(self.folder))),
-                running=reading.is_being_crawled(self._connection, now)
-                or reading.is_copy_of_running(self._connection, now),
-                paused=is_paused(statements),
-                runs=tuple(collection_runs.run_records(self._connection)),
-                counts=tuple(state_tallies(statements)),
+                folder=self.folder if isinstance(self.place, Path) else Path(),
+                size_bytes=activity.size_bytes,
+                running=activity.is_running,
+                paused=reader.is_paused(),
+                runs=tuple(reader.runs()),
+                counts=tuple(reader.counts()),
                 hosts=work.hosts,
                 hosts_waiting=work.hosts_waiting,
                 entries_waiting=work.to_fetch,
                 busiest=work.busiest,
-                traps=tuple(traps(statements)) if most_hosts else (),
-                crew=workers(statements, now),
+                traps=tuple(reader.traps()) if most_hosts else (),
+                store=self._store,
+                workers=activity.workers,
+                crew=reader.workers(activity.now),
                 lag_s=work.lag_s,
             )
 
@@ -188,11 +192,11 @@ class Collection:
         them; empty: all. Raises UsageError for an invalid filter.
         """
         which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
-        listing.page_conditions(which)
+        page_conditions(which)
         table = self._with_segments(ALL_URLS, segment, columns)
-        if rules := stored_extract_rules(self.folder):
+        if rules := stored_extract_rules(self.place):
             return self._with_extracts(table, columns, which, rules)
-        return self._rows(table, columns, lambda names: listing.pages(self._connection, which, names, table))
+        return self._rows(table, columns, lambda names: self._reader.pages(which, names, table))
 
     def links(  # noqa: PLR0913 - the filters, written out
         self,
@@ -218,9 +222,9 @@ class Collection:
         """
         ends = [self.resolve(text) if text else "" for text in (source, target)]
         which = LinkFilter(ends[0], ends[1], kind, position, nofollow, broken, external, limit, segment)
-        listing.link_conditions(which)
+        link_conditions(which)
         table = self._with_segments(LINKS, segment, columns)
-        return self._rows(table, columns, lambda names: listing.links(self._connection, which, names, table))
+        return self._rows(table, columns, lambda names: self._reader.links(which, names, table))
 
     def table(self, name: str) -> Rows:
         """A whole table as `periplus export` writes it: `pages`, `links`, `issues`, ... (list in docs/exports.md).
@@ -241,24 +245,24 @@ class Collection:
         Raises UsageError for an unknown page.
         """
         page = self.resolve(source) if source else ""
-        return self._rows(BAD_LINKS, (), lambda names: listing.bad_links(self._connection, page, limit))
+        return self._rows(BAD_LINKS, (), lambda names: self._reader.bad_links(page, limit))
 
     def __contains__(self, url: str) -> bool:
         """Whether the collection knows the URL, in any spelling."""
-        with self._time_limit():
-            return listing.is_known(self._connection, listing.resolve_url(self._connection, url))
+        with self._limit_reads():
+            return self._reader.is_known(self._reader.resolve_url(url))
 
     def resolve(self, text: str) -> Url:
         """The collection's URL for a text: canonical, with the stored scheme if the text has none.
 
         Raises InvalidUrl, and UsageError for an unknown URL.
         """
-        with self._time_limit():
+        with self._limit_reads():
             try:
-                url = listing.resolve_url(self._connection, text)
+                url = self._reader.resolve_url(text)
             except InvalidUrl:
                 raise InvalidUrl(f"{text!r} is not a URL; write it in full, like https://example.org/page") from None
-            if not listing.is_known(self._connection, url):
+            if not self._reader.is_known(url):
                 raise UsageError(
                     f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
                 )
@@ -271,9 +275,9 @@ class Collection:
         """
         from periplus.api.page import Page
 
-        index = indexes.of(self.folder, self._connection) if indexes else None
-        with self._time_limit():
-            return Page(self._connection, listing.resolve_url(self._connection, url), index, self._samples)
+        index = indexes.of(self.folder, self._connection) if indexes and not self._store else None
+        with self._limit_reads():
+            return Page(self._reader, self._reader.resolve_url(url), index, self._samples)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
@@ -290,7 +294,7 @@ class Collection:
         with _without_collector(), self._time_limit():
             made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
             rules = rules_at(self.folder)
-            return made.with_segments(segments_of(self._connection, rules) if rules else None)
+            return made.with_segments(segments_of(self._reader, rules) if rules else None)
 
     def sites(self) -> tuple[SiteKey, ...]:
         """The crawled sites, in the order of their starts."""
@@ -477,9 +481,7 @@ class Collection:
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
             asked = [rule for rule in rules if PREFIX + rule.name in names]
             stored = ["id", *(name for name in names if not name.startswith(PREFIX))]
-            rows = add_values(
-                listing.pages(self._connection, which, stored, table), 0, page_extractor(self._connection, asked)
-            )
+            rows = add_values(self._reader.pages(which, stored, table), 0, page_extractor(self._reader, asked))
             order = [*stored[1:], *(PREFIX + rule.name for rule in asked)]
             places = [order.index(name) + 1 for name in names]
             return (tuple(row[place] for place in places) for row in rows)
@@ -496,11 +498,12 @@ class Collection:
         from periplus.api.segments import require_segment, rules_at, segments_of
 
         if only or columns:
-            require_segment(self.folder, only)
-        if not (rules := rules_at(self.folder)):
+            require_segment(self.place, only)
+        if not (rules := rules_at(self.place)):
             return table
+        self._read_folder()
         with self._time_limit():
-            segments = segments_of(self._connection, rules)
+            segments = segments_of(self._reader, rules)
         reading.name_segments(self._connection, segments.of)
         return with_segments(table)
 
@@ -510,7 +513,7 @@ class Collection:
         """Rows read within the time limit."""
 
         def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with self._time_limit():
+            with self._limit_reads():
                 yield from read(names)
 
         return Rows(table.name, table.select(columns), read_in_time)
@@ -528,10 +531,3 @@ def _without_collector() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def _size(path: Path) -> int:
-    """Bytes of a file or folder; 0 for files that vanish during the scan (the search index replaces its files)."""
-    with contextlib.suppress(FileNotFoundError):
-        return sum(map(_size, path.iterdir())) if path.is_dir() else path.stat().st_size
-    return 0

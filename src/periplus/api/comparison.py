@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +24,7 @@ from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
 from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
@@ -78,7 +78,7 @@ def _end(connection: reading.Connection, run: str) -> _End:
     moment = RunEnd.after(connection, record.id)
     past = analysis_rows.url_past(connection, moment)
     moved = analysis_rows.redirects(connection, moment, past)
-    starts = starts_of(records, moved, partial(site_rows.site_of, connection))
+    starts = starts_of(records, moved, SqliteReader(connection).site_of)
     return _End(connection, record, moment, past, moved, starts)
 
 

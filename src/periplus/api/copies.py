@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from periplus.api.moving import Watch, moved_tables, report_rows, segment_reader, silent
@@ -17,32 +17,36 @@ from periplus.masking import without_secrets
 from periplus.present.wording import size
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs
-from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, changed_rows
+from periplus.store.database_address import Address, address_of
+from periplus.store.moving import WRITTEN_BACK, MovedBody, MovedTable, Sum
+from periplus.store.notes import put_note
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import hosts, index_place, schema
-from periplus.store.postgres.address import Address, address_of
 from periplus.store.postgres.analysis_rows import computed_tables, result_notes
 from periplus.store.postgres.connection import Connection, connect
-from periplus.store.postgres.copying import DatabaseSnapshot
+from periplus.store.postgres.copying import rows_out
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.runs import PAUSE_KEY
 from periplus.store.sqlite import copying as folder_copying
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import take_results
-from periplus.store.sqlite.schema import SCHEMA_VERSION, WriteLock, draft_collection, exists, writing
-from periplus.values import Row
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.schema import (
+    SCHEMA_VERSION,
+    SqliteStatements,
+    WriteLock,
+    draft_collection,
+    exists,
+    writing,
+)
 
-# docs/decisions/0060. A copy is a collection folder as `move` makes it. Its table meta names the database snapshot that
-# it shows; before each use, later changes are copied. The search index and other computed data are stored beside it, as
-# in any folder. A copy contains nothing that the database lacks or that cannot be recomputed: decisions of users are
-# changed in the copy and written back at once (docs/decisions/0061).
+# docs/decisions/0060. A copy is a collection folder as `move` makes it. Its table meta names the version of the
+# database that it shows; if the database has another one, everything is copied again. The search index and other
+# computed data are stored beside it, as in any folder, and kept. A copy contains nothing that the database lacks or
+# that cannot be recomputed: decisions of users are changed in the copy and written back at once (docs/decisions/0061).
 
-BYTES = 20_000_000_000  # of all copies; beyond it the least recently used are deleted
-UNUSED_S = 30 * 86_400.0  # unused copies older than this are deleted
-IN_USE_S = 86_400.0  # a copy used more recently may still be open and is never deleted
-PAGE_TABLES = ("link", "bad_link")  # tables in which all rows of a page are replaced together
-_NOTE = "copied"  # in meta: schema version of the folder, and database snapshot
-_EDIT_NOTE = "edited"  # in meta: the copy has decisions that are not in the database yet
+UNUSED_S = 3 * 86_400.0  # unused copies older than this are deleted
+_NOTE = "copied"  # in meta: schema version of the folder, and versions of the database that it shows
 
 
 def local_copy(place: str, watch: Watch = silent) -> Path:
@@ -71,29 +75,29 @@ def edit_copy(place: str) -> Iterator[Path]:
                 f"the database user may only read {address}, and this change is stored in it: name another user in the "
                 "address, or `GRANT INSERT, DELETE` on its tables"
             )
-        _bring_up(database, folder, silent)  # changes of the previous lock holder
-        with writing(folder) as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (_EDIT_NOTE,))
         undo.callback(_bring_up, database, folder, silent)
+        _bring_up(database, folder, silent)  # changes of the previous lock holder
+        with writing(folder) as connection:  # until they are in the database, the copy is not that of any version
+            _note_versions(connection, (_versions_of(folder) or ("",))[0], "")
         yield folder
-        _write_back(database, folder)
+        with writing(folder) as connection, database.transaction():
+            folder_copying.load_files(connection, folder)
+            for table in moved_tables(database, connection):
+                if table.name in WRITTEN_BACK:
+                    _write_back(database, connection, table)
         undo.pop_all()
 
 
-def _write_back(database: Connection, folder: Path) -> None:
-    with writing(folder) as connection:
-        folder_copying.load_files(connection, folder)
-        with database.transaction():
-            for table in moved_tables(database, connection):
-                if table.name in WRITTEN_BACK:
-                    keys = folder_copying.keys_of(connection, table.name)
-                    there, here = (
-                        database_copying.rows_out(database, table),
-                        folder_copying.rows_back(connection, table),
-                    )
-                    changes = changed_rows(there, here, [table.columns.index(key) for key in keys])
-                    database_copying.enter_changes(database, table, keys, *changes)
-        connection.execute("DELETE FROM meta WHERE name = ?", (_EDIT_NOTE,))
+def _write_back(database: Connection, folder: reading.Connection, table: MovedTable) -> None:
+    """Replaces the rows of a table in the database, unless they are equal."""
+    here, there = Sum(), Sum()
+    for rows, total in ((folder_copying.rows_back(folder, table), here), (rows_out(database, table), there)):
+        for row in rows:
+            total.add(row)
+    if here != there:
+        database.execute(f"DELETE FROM {table.name}".encode())
+        rows = ((0, *row) for row in folder_copying.rows_back(folder, table))
+        database_copying.enter(database, table, rows)
 
 
 @contextlib.contextmanager
@@ -159,15 +163,15 @@ def copies_folder() -> Path:
 
 def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
     with database_copying.one_moment(database):
-        now, (before, is_edited) = database_copying.snapshot(database), _snapshot_of(folder)
-        if before is None or not before.precedes(now):
+        now, before = database_copying.versions(database), _versions_of(folder)
+        if before is None:
             shutil.rmtree(folder, ignore_errors=True)
             _make_room(folder.parent, hosts.size_bytes(database))
             with draft_collection(folder) as draft, folder_copying.transaction(draft), _sync_files(draft, folder):
-                _take(database, draft, now, None, watch)
-        elif is_edited or not (before.is_calm and before.following == now.following):
+                _take(database, draft, now, watch, is_whole=True)
+        elif before != now:
             with writing(folder) as connection, _sync_files(connection, folder):
-                _take(database, connection, now, before, watch, WRITTEN_BACK if is_edited else ())
+                _take(database, connection, now, watch, is_whole=before[0] != now[0])
         with _translate_write_errors(folder.parent):
             _take_settings(database_copying.rules_text(database), folder)
 
@@ -181,80 +185,39 @@ def _sync_files(connection: reading.Connection, folder: Path) -> Iterator[None]:
         folder_copying.write_files(connection, folder)
 
 
-def _snapshot_of(folder: Path) -> tuple[DatabaseSnapshot | None, bool]:
-    """(database snapshot that the copy shows, whether it has decisions not yet written back). The snapshot is None if
-    there is no copy, or one of another schema version.
-    """
+def _versions_of(folder: Path) -> tuple[str, str] | None:
+    """See `copying.versions`; None if there is no copy, or one of another schema version."""
     if not exists(folder):
-        return None, False
+        return None
     with reading.open_reader(folder) as connection:
-        notes = dict(connection.execute("SELECT name, value FROM meta WHERE name IN (?, ?)", (_NOTE, _EDIT_NOTE)))
-    version, *moment = json.loads(notes.get(_NOTE, "[0]"))
-    return DatabaseSnapshot(*moment) if version == SCHEMA_VERSION else None, _EDIT_NOTE in notes
+        version, *versions = json.loads(SqliteReader(connection).note(_NOTE) or "[0]")
+    return (versions[0], versions[1]) if version == SCHEMA_VERSION else None
+
+
+def _note_versions(folder: reading.Connection, crawled: str, decided: str) -> None:
+    put_note(SqliteStatements(folder), _NOTE, json.dumps([SCHEMA_VERSION, crawled, decided]))
 
 
 def _take(
-    database: Connection,
-    folder: reading.Connection,
-    now: DatabaseSnapshot,
-    since: DatabaseSnapshot | None,
-    watch: Watch,
-    anew: Collection[str] = (),
+    database: Connection, folder: reading.Connection, now: tuple[str, str], watch: Watch, *, is_whole: bool
 ) -> None:
-    """Copies what was written in the database since a snapshot; None: everything. Call within transactions of both.
-
-    anew: tables to copy whole.
-    """
-    sources = database_copying.changed_sources(database, since) if since else ((), ())
-    for table in moved_tables(database, folder):
-        _take_table(database, folder, table, None if table.name in anew else since, sources, watch)
-    bodies = database_copying.bodies_out(database, segment_reader(database), since, unpacked=False)
-    folder_copying.enter_bodies(folder, _report_bodies(bodies, watch))
-    if since:
+    """Replaces the rows of the copy: of all tables, or of users' decisions. Call within transactions of both."""
+    with folder_copying.replaced_pages(folder) if is_whole else contextlib.nullcontext():
+        for table in moved_tables(database, folder):
+            if is_whole or table.name in ("meta", *WRITTEN_BACK):
+                folder_copying.clear(folder, table.name)
+                rows = report_rows(database_copying.rows_out(database, table), f"Copying {table.name}", watch)
+                folder_copying.enter(folder, table, rows)
+    if is_whole:
         for name in ("body", "xml"):
-            _delete_missing_rows(database, folder, name)
-    take_results(folder, result_notes(database), computed_tables(database))
-    folder_copying.complete(folder, database_copying.last_seq(database))
-    notes = {_NOTE: json.dumps([SCHEMA_VERSION, *now]), **database_copying.notes(database)}
-    folder.execute("DELETE FROM meta WHERE name IN (?, ?, ?)", (PAUSE_KEY, _EDIT_NOTE, index_place.NAME))
-    folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", notes.items())
-
-
-def _take_table(
-    database: Connection,
-    folder: reading.Connection,
-    table: MovedTable,
-    since: DatabaseSnapshot | None,
-    sources: tuple[Sequence[int], Sequence[int]],
-    watch: Watch,
-) -> None:
-    name = table.name
-
-    def enter(rows: Iterable[Row]) -> None:
-        folder_copying.enter(folder, table, report_rows(rows, f"Copying {name}", watch))
-
-    def replace() -> None:
-        folder_copying.clear(folder, name)
-        enter(database_copying.rows_out(database, table))
-
-    if since is None or name in database_copying.TOTALS_TABLES:
-        replace()
-    elif name in PAGE_TABLES:
-        folder_copying.clear(folder, name, sources[1])
-        enter(database_copying.rows_of_sources(database, table, sources))
-        if folder_copying.count(folder, name) != database_copying.count(database, name):
-            replace()
-    else:
-        rows = database_copying.rows_out(database, table, since)
-        enter(folder_copying.note_changed_pages(folder, rows) if name == "url" else rows)
-        _delete_missing_rows(database, folder, name)
-
-
-def _delete_missing_rows(database: Connection, folder: reading.Connection, name: str) -> None:
-    """Deletes rows that the database no longer has. The copy has all current rows, so equal counts mean equal rows."""
-    if folder_copying.count(folder, name) != database_copying.count(database, name):
-        keys = folder_copying.keys_of(folder, name)
-        folder_copying.retain(folder, name, database_copying.keys_out(database, name, keys))
+            folder_copying.clear(folder, name)
+        bodies = database_copying.bodies_out(database, segment_reader(database), unpacked=False)
+        folder_copying.enter_bodies(folder, _report_bodies(bodies, watch))
+        take_results(folder, result_notes(database), computed_tables(database))
+        folder_copying.complete(folder, database_copying.last_seq(database))
+    folder.execute("DELETE FROM meta WHERE name IN (?, ?)", (PAUSE_KEY, index_place.NAME))
+    folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", database_copying.notes(database).items())
+    _note_versions(folder, *now)
 
 
 def _report_bodies(bodies: Iterable[MovedBody], watch: Watch) -> Iterator[MovedBody]:
@@ -285,14 +248,8 @@ def _take_settings(rules: str, folder: Path) -> None:
 
 def _make_room(home: Path, needed_bytes: int) -> None:
     """Deletes copies that were not used recently. Raises StoreError if the disk has no room for a new copy."""
-    now = time.time()
-    used = {path: path.stat().st_mtime for path in home.parent.iterdir() if path != home}
-    total = needed_bytes
-    for other in sorted(used, key=lambda path: -used[path]):
-        unused_s = now - used[other]
-        with contextlib.suppress(FileNotFoundError):  # another process is updating it
-            total += sum(file.stat().st_size for file in other.rglob("*") if file.is_file())
-        if unused_s > UNUSED_S or (total > BYTES and unused_s > IN_USE_S):
+    for other in home.parent.iterdir():
+        if other != home and time.time() - other.stat().st_mtime > UNUSED_S:
             shutil.rmtree(other, ignore_errors=True)
     if needed_bytes > (free := shutil.disk_usage(home).free):
         raise StoreError(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from periplus.acquire.archived import ArchivePlace, ArchiveSource, ArchiveTransport, FileSource, ServerSource, place_of
 from periplus.acquire.cdx import ANSWER_S
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.discovery import Aliases, Discovery
+from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import LoginSessions
@@ -31,11 +31,12 @@ from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
+from periplus.features import service
 from periplus.logs import JsonLines
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
-from periplus.model.ports import Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
+from periplus.model.ports import CHECK, Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.wording import REASON_WORDS, why_not
@@ -44,17 +45,15 @@ from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
-from periplus.store.sqlite.checks import CHECK
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.parts import parse_part, part_of
 from periplus.urls.scope import own_hosts, site_scope
-from periplus.values import Pairs, frozen
+from periplus.values import Pairs, Place, frozen
 
 if TYPE_CHECKING:
     from periplus.acquire.login import Login
-    from periplus.acquire.rendered import PageRendering
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class CrawlOrder:
     further: Pairs = ()  # (name, value): further data for the policy of this kind of run
 
     @property
-    def place(self) -> Path | str:
+    def place(self) -> Place:
         """The folder or the database address."""
         return self.store or self.folder
 
@@ -383,18 +382,16 @@ def settings_of_past(settings: Settings) -> Settings:
     return dataclasses.replace(settings, politeness=free)
 
 
-def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRendering | None:
+def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRenderer | None:
     """The page renderer, or None if rendering is off.
 
     logins: their origins are not served to pages of other origins. Raises UsageError without a browser.
     """
     if settings.rendering.render == "never":
         return None
-    from periplus.acquire.browser import browser_program  # both imported only when pages are rendered
-    from periplus.acquire.rendered import PageRendering
-
     closed = {origin: login.origins for login in logins for origin in login.origins}
-    return PageRendering(browser_program(settings.rendering.browser), settings, clock, closed)
+    renderer: PageRenderer = service("rendering")(settings, clock, closed)
+    return renderer
 
 
 def _lessons(store: RunStore, site: SiteKey) -> AliasLearner:
@@ -555,7 +552,7 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     )
 
 
-def start_indexing(place: Path | str) -> subprocess.Popen[bytes]:
+def start_indexing(place: Place) -> subprocess.Popen[bytes]:
     """Starts a process that indexes pages during the crawl, see `api.search_index`. If it dies, the next search does
     its work.
     """
@@ -636,7 +633,7 @@ class RefreshEnd:
     findings: Mapping[RefreshFinding, int]
 
 
-def refresh_order(place: Path | str, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
+def refresh_order(place: Place, given: Mapping[str, Any], *, due_only: bool = False) -> CrawlOrder:
     """A refresh of the collection with the settings of its last crawl or refresh, overridden by `given`.
 
     place: a folder or a database address. Raises NoCollection, UsageError if nothing was crawled yet, UnknownSetting.

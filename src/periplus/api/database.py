@@ -8,21 +8,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.collection import Collection, Status
-from periplus.api.homes import folder_of, home_of
+from periplus.api.collection import Collection
+from periplus.api.homes import folder_of, home_of, reader_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.store.crawl_reads import backlog, state_tallies, traps, workers
-from periplus.store.postgres.address import Address, address_of
+from periplus.store.database_address import Address, address_of
 from periplus.store.published import withdraw
-from periplus.store.runs import is_paused, records
 from periplus.store.segments import object_storage, swept
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 
 if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
     from periplus.api.site import Site
-    from periplus.model.ports import RunRecord
     from periplus.model.search import SearchResult
     from periplus.store.postgres.connection import Connection
 
@@ -30,8 +28,8 @@ if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that conn
 class DatabaseCollection(Collection):
     """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
-    Runs, status and map are read from the database, and so are searches if its readers share an index. Everything else
-    is read from a local copy made at the first access: docs/postgresql.md.
+    Runs, status, pages, links and the map are read from the database, and so are searches if its readers share an
+    index. Everything else is read from a local copy made at the first access: docs/postgresql.md.
     """
 
     def __init__(
@@ -39,8 +37,8 @@ class DatabaseCollection(Collection):
     ) -> None:
         """time_limit_s: as in `Collection`; watch: as in `folder_of`. Raises NoCollection, StoreError."""
         self._text, self._address, self._watch = address, address_of(address), watch
+        self._reader, self._store = reader_of(address), str(self._address)
         self._begin(time_limit_s)
-        self.runs()
 
     @property
     def place(self) -> str:
@@ -58,40 +56,13 @@ class DatabaseCollection(Collection):
         return f"<DatabaseCollection {self._address.collection}>"
 
     def close(self) -> None:
-        """Closes the copy; later reads from it fail."""
+        super().close()
         if "_connection" in self.__dict__:
-            super().close()
+            self._connection.close()
 
-    def runs(self) -> list[RunRecord]:
-        """All runs, oldest first."""
-        return list(home_of(self._text).runs())
-
-    def status(self, most_hosts: int = 10) -> Status:
-        """Totals and state of the collection, from one snapshot. most_hosts: as in `Collection`."""
-        from periplus.store.postgres import hosts as host_rows
-        from periplus.store.postgres.statements import PostgresStatements
-
-        with _connect(self._address) as connection, connection.transaction():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            statements = PostgresStatements(connection)
-            now = host_rows.time_now(connection, None)
-            work, crew = backlog(statements, most_hosts, now), workers(statements, now)
-            return Status(
-                folder=Path(),
-                size_bytes=host_rows.size_bytes(connection),
-                running=any(worker.lease_s >= 0 for worker in crew),
-                paused=is_paused(statements),
-                runs=tuple(records(statements)),
-                counts=tuple(state_tallies(statements)),
-                hosts=work.hosts,
-                hosts_waiting=work.hosts_waiting,
-                entries_waiting=work.to_fetch,
-                busiest=work.busiest,
-                traps=tuple(traps(statements)) if most_hosts else (),
-                store=str(self._address),
-                crew=crew,
-                lag_s=work.lag_s,
-            )
+    def _read_folder(self) -> None:
+        self._reader.close()
+        self._reader = SqliteReader(self._connection, self.folder)
 
     def map(
         self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None

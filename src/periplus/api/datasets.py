@@ -35,7 +35,7 @@ from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
 from periplus.store.sqlite.schema import WriteLock
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +95,7 @@ Notes = dict[tuple[str, int], PartNote]  # finished parts by table and number
 
 
 def export_dataset(
-    place: Path | str,
+    place: Place,
     into: Path,
     now: float,
     *,
@@ -159,7 +159,7 @@ def _unwritable(into: Path, error: OSError) -> StoreError:
 
 
 @contextlib.contextmanager
-def _one_moment(place: Path | str, children: Sequence[Ask]) -> Iterator[WholeRows]:
+def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[WholeRows]:
     """Opens one snapshot of the collection's rows in this process and in all children.
 
     PostgreSQL exports its snapshot by name. For SQLite, all processes open theirs while the write lock is held.
@@ -179,7 +179,7 @@ def _one_moment(place: Path | str, children: Sequence[Ask]) -> Iterator[WholeRow
         yield rows
 
 
-def _plan_export(place: Path | str, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
+def _plan_export(place: Place, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
     run = (
@@ -287,7 +287,7 @@ def _remote(ask: Ask) -> Callable[[DatasetPart], PartNote]:
 
 
 @contextlib.contextmanager
-def _child(place: Path | str, into: Path) -> Iterator[Ask]:
+def _child(place: Place, into: Path) -> Iterator[Ask]:
     """Starts a child process that reads the collection and writes parts (see `serve`); kills it at the end."""
     order = {"place": str(place), "into": str(into.absolute())}
     child = start_child("-m", "periplus.api.datasets", order=order, stdout=subprocess.PIPE)
@@ -353,7 +353,7 @@ INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables
 
 
 def load_results(
-    place: Path | str, results: Path, dataset: Path, now: float, watch: LoadWatch = lambda table: None
+    place: Place, results: Path, dataset: Path, now: float, watch: LoadWatch = lambda table: None
 ) -> Mapping[str, int]:
     """Loads all finished analyses below `results` that were computed from the dataset; returns row counts by table.
 

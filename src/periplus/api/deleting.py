@@ -17,11 +17,12 @@ from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
 from periplus.store import column_files
-from periplus.store.sqlite import changes, deletion, listing, portal_rows, reading, runs, schema
+from periplus.store.sqlite import changes, deletion, portal_rows, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import Follow
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 __all__ = [
     "BATCH",
@@ -46,7 +47,7 @@ def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
     if not pages:
         return ()
     with reading.open_reader(folder) as connection:
-        urls = tuple(dict.fromkeys(listing.resolve_url(connection, text) for text in pages))
+        urls = tuple(dict.fromkeys(SqliteReader(connection).resolve_url(text) for text in pages))
         ids = tuple(map(url_id, urls))
         there = deletion.texts_of(connection, ids)
     if unknown := next((url for url in urls if url not in there), None):
@@ -69,7 +70,7 @@ def count_urls(folder: Path, request: Deletion) -> int:
 
 
 def delete(
-    place: Path | str, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
+    place: Place, request: Deletion, watch: Watch = lambda done, total: False, *, shrink: bool = False
 ) -> DeletionPlan:
     """Deletes, and removes the pages from the search index at once.
 
@@ -78,7 +79,7 @@ def delete(
     """
     with _exclusive_access(place) as (folder, follow):
         _check(folder, request)
-        for file in (column_files.STORIES, portal_rows.ENTRIES):  # caches that name pages
+        for file in (column_files.STORIES, column_files.ISSUES, portal_rows.ENTRIES):  # caches that name pages
             (folder / file).unlink(missing_ok=True)
         done = deletion.delete(folder, request, watch, follow)
         _tell_index(folder)
@@ -105,7 +106,7 @@ def _check(folder: Path, request: Deletion) -> None:
 
 
 @contextlib.contextmanager
-def _exclusive_access(place: Path | str) -> Iterator[tuple[Path, Follow]]:
+def _exclusive_access(place: Place) -> Iterator[tuple[Path, Follow]]:
     with contextlib.ExitStack() as held:
         if isinstance(place, Path) and not schema.exists(place):
             schema.connect(place)  # raises NoCollection
@@ -160,7 +161,7 @@ def folder_plan(folder: Path) -> FolderPlan:
     )
 
 
-def remove_collection(place: Path | str, typed: str) -> None:
+def remove_collection(place: Place, typed: str) -> None:
     """Deletes a collection's folder with all its contents, or its tables in a database. typed: its name, with or
     without `.periplus`. Raises UsageError for another name, StoreError during a crawl or if the deletion fails.
     """

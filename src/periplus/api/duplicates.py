@@ -32,7 +32,8 @@ from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, UrlId
 from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import reading, site_rows, text_rows
+from periplus.store.sqlite import reading, text_rows
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.values import Watch
 
 NEAR = 0.8  # Jaccard similarity of shingles
@@ -97,7 +98,7 @@ def _site(connection: reading.Connection, name: str) -> tuple[str, int | None]:
 
 def site_number(connection: reading.Connection, site: SiteKey) -> int:
     """Number of a site; 0 if it is unknown."""
-    return next((number for number, name in site_rows.site_names(connection).items() if name == site), 0)
+    return next((number for number, name in SqliteReader(connection).site_names().items() if name == site), 0)
 
 
 def duplicate_groups(
@@ -154,7 +155,7 @@ class _Contents:
 
     def of(self, ids: Sequence[UrlId]) -> Iterator[str]:
         """Contents in the order of the ids."""
-        pages = text_rows.pages_of(self._connection, ids)
+        pages = SqliteReader(self._connection).page_blocks(ids, text_rows.WITH_COPIES)
         while batch := list(islice(pages, AT_ONCE)):
             for page, parts in zip(batch, self._marks.of(batch), strict=True):
                 if page.parts is None:
@@ -163,7 +164,7 @@ class _Contents:
 
     def again(self, url_id: UrlId) -> str:
         """Content of a page that `of` has already returned."""
-        page = next(text_rows.pages_of(self._connection, [url_id]))
+        page = next(SqliteReader(self._connection).page_blocks([url_id], text_rows.WITH_COPIES))
         return _content(page, unpack_parts(self._made[url_id]) if page.parts is None else page.parts)
 
 

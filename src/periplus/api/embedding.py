@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from periplus.api.homes import open_reader
 from periplus.api.shared_index import VECTORS, publish_vectors, publishing, shared_index, take_over_vectors
 from periplus.errors import StoreError, UsageError
 from periplus.model.search import VectorNote
@@ -15,7 +16,6 @@ from periplus.model.web import UrlId
 from periplus.retrieval import vectors
 from periplus.retrieval.query import asked_words, parse
 from periplus.retrieval.vectors import parse_vector
-from periplus.store.sqlite import page_rows, reading
 
 EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds
 BATCH_ROWS = 10_000  # pages per lookup
@@ -41,11 +41,11 @@ def import_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lamb
 
 
 def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
-    with reading.open_reader(folder) as connection:
+    with open_reader(folder) as reader:
 
         def present(pages: Sequence[UrlId]) -> int:
             parts = (pages[start : start + BATCH_ROWS] for start in range(0, len(pages), BATCH_ROWS))
-            return sum(1 for part in parts for brief in page_rows.briefs(connection, part) if brief.media_type)
+            return sum(1 for part in parts for brief in reader.briefs(part) if brief.media_type)
 
         return vectors.take_in(folder, path, present, watch)
 

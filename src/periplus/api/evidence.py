@@ -6,13 +6,11 @@ last URL applies to the first. The rules for verdicts are in `analyse.verdicts`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from periplus.analyse.duplicates import shingles
-from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.verdicts import (
     PROBE_WORDS,
     TEXT_CHARS,
@@ -33,8 +31,10 @@ from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import checks, reading, site_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
@@ -128,6 +128,7 @@ class UrlEvidence:
         """
         self._most_hops = most_hops
         self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
+        self._ids = urls.ids.data  # its items are integers of Python, which compare fast
         self._traces: dict[int, _Trace] = {}
         for row in checks.check_visits(connection):
             self._trace(url_id(row.url), row.url).add(row)
@@ -137,7 +138,7 @@ class UrlEvidence:
             self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
         # for URLs that a check marked as dead: the crawl's own reason; all others still have it
         self._crawled_as = checks.crawled_as(connection)
-        moved = site_rows.redirects(connection)
+        moved = all_redirects(SqliteReader(connection))
         self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
 
     def _trace(self, url: int, text: Url) -> _Trace:
@@ -154,7 +155,8 @@ class UrlEvidence:
 
     def place(self, url: int) -> int:
         """Index of the URL in the columns; -1 if only checks know it."""
-        return int(places_in_sorted(self._urls.ids, np.array([url], np.int64))[0])
+        place = bisect_left(self._ids, url)
+        return place if place < len(self._ids) and self._ids[place] == url else -1
 
     def text(self, url: int) -> Url:
         trace, place = self._traces.get(url), self.place(url)
@@ -214,6 +216,10 @@ class UrlEvidence:
 
     def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
         """Verdict on a URL. looks_missing: reasons for suspected soft 404s, by id."""
+        if url not in self._traces and url not in self._moved and url not in looks_missing:
+            place, reason = self.place(url), self.crawl_reason(url)  # as most links to other sites
+            if reason not in _HOST_REASONS and (place < 0 or not self._urls.statuses[place]):
+                return judge(Evidence(reason), spacing_s=0.0)
         way = self.way(url)
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
         evidence = Evidence(self.reason(way.end), self._attempts(way.end), way.hops, way.circle, missing)
@@ -275,7 +281,7 @@ class MissingPages:
     notes: Sequence[str] = ()  # no page is skipped
 
     def __init__(self, connection: reading.Connection, seen: UrlEvidence, site: SiteKey) -> None:
-        self._seen, self._contents = seen, Contents(connection)
+        self._seen, self._contents = seen, SqliteReader(connection)
         self._looks = checks.looks(connection)
         self._habits = _habits(connection, seen, self._looks, site)
         self._missing: dict[int, str] = {}
@@ -320,7 +326,7 @@ def _habits(
         for page in (site_rows.page_texts(connection, site) if probes else ())
         if _is_home(url := seen.text(page.url_id)) and host_key(url) in probes
     }
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     return {
         host: HostHabits(looks_there, _page_look(seen, homes[host], contents) if host in homes else None)
         for host, looks_there in probes.items()
@@ -332,7 +338,7 @@ def _is_home(url: Url) -> bool:
 
 
 def _own_look(
-    contents: Contents, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
+    contents: CollectionReader, seen: UrlEvidence, page: PageTexts, habits: Mapping[HostKey, HostHabits]
 ) -> PageProbe | None:
     """The page for `looks_missing`, or None if title and length alone rule out a soft 404."""
     short = page.text_chars <= TEXT_CHARS and (says_missing(page.title) or says_missing(page.h1))
@@ -354,7 +360,7 @@ def _may_be_alike(text_chars: int, url: Url, probe: PageProbe) -> bool:
     return low * chars <= text_chars <= high * chars + times * len(url)
 
 
-def _page_look(seen: UrlEvidence, page: PageTexts, contents: Contents) -> PageProbe:
+def _page_look(seen: UrlEvidence, page: PageTexts, contents: CollectionReader) -> PageProbe:
     text, url = contents.text(UrlId(page.url_id)) or "", seen.text(page.url_id)
     return PageProbe(url, url, page.title, page.h1, text, shingles(without_address(text, url)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.extracting import add_values, open_extractor, stored_extract_rules
-from periplus.api.homes import folder_of, rows_of
+from periplus.api.homes import folder_of, open_reader
 from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
@@ -24,10 +24,9 @@ from periplus.model.tables import (
     with_segments,
 )
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
-from periplus.values import Row, frozen
+from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +58,7 @@ class TableRows:
 
 
 @contextlib.contextmanager
-def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: str = "") -> Iterator[TableRows]:
+def export_rows(place: Place, name: str, *, ranks: bool = True, segment: str = "") -> Iterator[TableRows]:
     """A table of EXPORTS from a snapshot of the collection, with segment columns if rules define segments.
 
     place: a folder or a database address. ranks: include computed page columns, for which all links of a site are
@@ -81,9 +80,7 @@ def export_rows(place: Path | str, name: str, *, ranks: bool = True, segment: st
             yield TableRows(with_extracts(made.full_table, rules), add_values(rows, PAGES.names.index("id"), values))
 
 
-def export_file(
-    place: Path | str, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = ""
-) -> str:
+def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = "") -> str:
     """Writes the rows of `export_rows` to a file; returns the message of the format's writer, if any.
 
     format: file extension; empty: that of the path. Raises UsageError, NoCollection, StoreError.
@@ -99,22 +96,19 @@ def export_file(
 
 
 @contextlib.contextmanager
-def _stored_rows(place: Path | str, name: str, *, ranks: bool) -> Iterator[TableRows]:
+def _stored_rows(place: Place, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED_DATA.name:
-        from periplus.api.homes import pages_of
-
-        with pages_of(place) as pages:
-            yield TableRows(STRUCTURED_DATA, _structured_rows(pages))
+        with open_reader(place) as reader, reader.snapshot():
+            yield TableRows(STRUCTURED_DATA, _structured_rows(reader.stored_pages()))
         return
     exported = exported_table(name, ranks=ranks)
-    if is_address(str(place)):
-        if exported not in (RANKED_PAGES, CHAINS, ISSUES):
-            with rows_of(str(place), exported) as rows:
-                yield TableRows(exported, rows)
-            return
-        place = folder_of(place)
-    with reading.moment(Path(place)) as connection:
-        yield TableRows(exported, _rows(connection, Path(place), exported))
+    if exported not in (RANKED_PAGES, CHAINS, ISSUES):
+        with open_reader(place) as reader, reader.snapshot():
+            yield TableRows(exported, reader.whole(exported))
+        return
+    folder = folder_of(place)
+    with reading.moment(folder) as connection:
+        yield TableRows(exported, _rows(connection, folder, exported))
 
 
 def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
@@ -137,7 +131,7 @@ def exported_table(name: str, *, ranks: bool = True) -> Table:
     return PAGES if name == PAGES.name and not ranks else EXPORTS[name]
 
 
-def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
+def exported_columns(place: Place, name: str, *, ranks: bool = True) -> tuple[Column, ...]:
     """The columns of `export_rows`. Raises UsageError."""
     table = exported_table(name, ranks=ranks)
     table = with_segments(table) if rules_at(place) else table
@@ -149,26 +143,22 @@ def exported_columns(place: Path | str, name: str, *, ranks: bool = True) -> tup
 
 
 def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[Row]:
-    from periplus.store.sqlite.listing import whole
-
     if exported is RANKED_PAGES:
         return _ranked_pages(connection)
     if exported is CHAINS:
         return _chains(connection)
-    if exported is ISSUES:
-        return issue_rows(connection, folder)
-    return whole(connection, exported)
+    return issue_rows(connection, folder)
 
 
 def _chains(connection: reading.Connection) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
     from periplus.store.sqlite.analysis_rows import redirect_hops
-    from periplus.store.sqlite.listing import statuses_of, text_of
+    from periplus.store.sqlite.listing import SqliteReader, statuses_of
 
     hops = RedirectColumns(*redirect_hops(connection))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
     for row in chain_rows(hops, statuses_of(connection, ends)):
-        yield row.chain_id, row.order, text_of(connection, row.url_id), row.status, row.role.value
+        yield row.chain_id, row.order, SqliteReader(connection).text_of(row.url_id), row.status, row.role.value
 
 
 def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
@@ -186,12 +176,12 @@ def _ends(connection: reading.Connection) -> dict[int, str | None]:
     """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
     from periplus.store.sqlite.analysis_rows import redirect_hops
-    from periplus.store.sqlite.listing import text_of
+    from periplus.store.sqlite.listing import SqliteReader
 
     hops = RedirectColumns(*redirect_hops(connection))
     chains = chain_ends(hops)
     rows = zip(hops.sources.tolist(), chains.ends.tolist(), chains.loops.tolist(), strict=True)
-    return {source: None if loop else text_of(connection, end) for source, end, loop in rows}
+    return {source: None if loop else SqliteReader(connection).text_of(end) for source, end, loop in rows}
 
 
 class _Ranks:
@@ -229,8 +219,9 @@ def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[Row]:
     """Rows of ISSUES."""
     from periplus.api import audit
     from periplus.api.positions import locate_issues
+    from periplus.store.sqlite.listing import SqliteReader
 
-    yield from audit.issue_rows(locate_issues(connection, issues_of_sites(connection, folder)))
+    yield from audit.issue_rows(locate_issues(SqliteReader(connection), issues_of_sites(connection, folder)))
 
 
 def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> IssueTable:

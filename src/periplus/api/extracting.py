@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from periplus.api.homes import open_reader
 from periplus.api.segments import rules_file
+from periplus.errors import NoCollection
 from periplus.model.web import Url, UrlId
 from periplus.settings import read_rules
-from periplus.store.postgres.address import is_address
-from periplus.store.sqlite import page_rows, reading, schema
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.document.extraction import ExtractRule
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 Values = tuple[str | None, ...]
 
 
-def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
+def stored_extract_rules(place: Place) -> tuple[ExtractRule, ...]:
     """The extraction rules of a collection, if any. Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
@@ -31,34 +33,24 @@ def stored_extract_rules(place: Path | str) -> tuple[ExtractRule, ...]:
     return extract_rules(text, str(path))
 
 
-def page_extractor(connection: reading.Connection, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
+def page_extractor(reader: CollectionReader, rules: Sequence[ExtractRule]) -> Callable[[int], Values]:
     """A function from page ids to extracted values; all None if the body is not stored."""
     from periplus.document.extraction import extract_values
 
-    contents, nothing = page_rows.Contents(connection), (None,) * len(rules)
+    nothing = (None,) * len(rules)
 
     def values(page_id: int) -> Values:
-        as_read, body = page_rows.read_as(connection, UrlId(page_id)), contents.body(UrlId(page_id))
+        as_read, body = reader.read_as(UrlId(page_id)), reader.body(UrlId(page_id))
         return extract_values(rules, body, as_read[1], as_read[0]) if as_read and body else nothing
 
     return values
 
 
 @contextlib.contextmanager
-def open_extractor(place: Path | str, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
-    """Like `page_extractor`, for a folder or an address; from a database all pages are read first."""
-    from periplus.document.extraction import extract_values
-
-    if not is_address(str(place)):
-        with reading.open_reader(Path(place)) as connection:
-            yield page_extractor(connection, rules)
-        return
-    from periplus.api.homes import pages_of
-
-    nothing = (None,) * len(rules)
-    with pages_of(place) as pages:
-        by_id = {page.url_id: extract_values(rules, page.body, page.charset, page.media_type) for page in pages}
-    yield lambda page_id: by_id.get(UrlId(page_id), nothing)
+def open_extractor(place: Place, rules: Sequence[ExtractRule]) -> Iterator[Callable[[int], Values]]:
+    """Like `page_extractor`, for a folder or an address."""
+    with open_reader(place) as reader:
+        yield page_extractor(reader, rules)
 
 
 def add_values(
@@ -77,9 +69,12 @@ def page_values(folder: Path, url: Url) -> list[tuple[ExtractRule, str | None]]:
     Raises UsageError for invalid rules.
     """
     rules = stored_extract_rules(folder)
-    if not rules or not (folder / schema.DATABASE).exists():
+    if not rules:
         return []
-    with reading.open_reader(folder) as connection:
-        if page_rows.read_as(connection, UrlId(url_id(url))) is None:
-            return []
-        return list(zip(rules, page_extractor(connection, rules)(url_id(url)), strict=True))
+    try:
+        with open_reader(folder) as reader:
+            if reader.read_as(url_id(url)) is None:
+                return []
+            return list(zip(rules, page_extractor(reader, rules)(url_id(url)), strict=True))
+    except NoCollection:
+        return []

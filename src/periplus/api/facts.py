@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -20,16 +19,19 @@ from periplus.analyse.pagerank import link_score, pagerank, published_rank
 from periplus.analyse.sizes import linked_bytes
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
-from periplus.model.graph import REASONS, LinkGraph, LinkRows, PageRows, SiteReader, UrlFacts, UrlRows
+from periplus.model.graph import REASONS, LinkGraph, LinkRows, PageRows, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.results import About, LinkedBytes, PageColumns, Ranking, SiteMap
-from periplus.model.visit import STATE_OF, Reason
+from periplus.model.visit import STATE_OF, Reason, UrlFacts
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import Settings, as_values
-from periplus.store.sqlite import reading, runs
+from periplus.store.datasets import StoredSites
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import reading
 from periplus.store.sqlite import site_rows as stored_rows
-from periplus.store.sqlite.site_rows import FolderSite
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 from periplus.values import frozen
@@ -158,8 +160,8 @@ class SiteAnalysis:
 
 def site_starts(connection: reading.Connection) -> list[Start]:
     """Starts of all runs of a collection in a folder, see `starts_of`."""
-    redirects = stored_rows.redirects(connection)
-    return starts_of(runs.run_records(connection), redirects, partial(stored_rows.site_of, connection))
+    reader = SqliteReader(connection)
+    return starts_of(reader.runs(), all_redirects(reader), reader.site_of)
 
 
 def starts_of(
@@ -207,26 +209,27 @@ def read_site(connection: reading.Connection, site: str | Start, now: float, lin
     """All data that the analyses of a site need. Call within a snapshot. site: its key or start. links: page links if
     already loaded. Raises UsageError for an unknown site.
     """
-    rows = rows_from(FolderSite(connection), site, now, links)
+    rows = rows_from(SqliteReader(connection), site, now, links)
     return replace(rows, parts=parts_of(connection, rows.start.site))
 
 
-def rows_from(reader: SiteReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
+def rows_from(reader: CollectionReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
     """Like `read_site` for any store, but without resource sizes from checks."""
     run_records = reader.runs()
-    redirects = reader.redirects()
+    arrays = StoredSites(reader)
+    redirects = arrays.redirects()
     start = chosen_start(starts_of(run_records, redirects, reader.site_of), site) if isinstance(site, str) else site
     return SiteRows(
         start=start,
         home=reader.url_facts(start.home_id),
         # checks do not change the map
         run=next((run for run in reversed(run_records) if run.kind != "check"), run_records[-1]),
-        running=reader.is_being_crawled(now),
-        urls=reader.urls(start.site),
-        links=reader.links(start.site) if links is None else links,
+        running=reader.activity(now).is_running,
+        urls=arrays.urls(start.site),
+        links=arrays.links(start.site) if links is None else links,
         redirects=redirects,
-        pages=reader.pages(start.site),
-        statuses=reader.statuses(start.site),
+        pages=arrays.pages(start.site),
+        statuses=arrays.statuses(start.site),
         parts=None,
     )
 

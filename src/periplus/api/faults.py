@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
 from periplus.api.homes import folder_of, home_of
@@ -13,6 +12,7 @@ from periplus.api.tables import Browser, NotedFault
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.store.notes import fault_key
+from periplus.values import Place
 
 KEY_CHARS = 8  # of a key that are shown: among 100,000 causes two share them with a probability of 1 in 90
 VERBS = {
@@ -20,13 +20,13 @@ VERBS = {
 }  # fmt: skip
 
 
-def noted_faults(place: Path | str) -> dict[str, NotedFault]:
+def noted_faults(place: Place) -> dict[str, NotedFault]:
     """All present causes by key, most severe first. Raises NoCollection, StoreError."""
     return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted_faults(folder_of(place))}
 
 
 def decide(
-    place: Path | str,
+    place: Place,
     verb: str,
     subjects: Sequence[str],
     now: float,
@@ -68,13 +68,13 @@ def _find_causes(causes: Mapping[str, NotedFault], subject: str) -> list[NotedFa
     return [causes[keys[0]]]
 
 
-def written_notes(place: Path | str) -> Iterator[str]:
+def written_notes(place: Place) -> Iterator[str]:
     """All notes, one JSON object per line; including those of fixed causes, which may recur."""
     for note in home_of(place).fault_notes():
         yield json.dumps(asdict(note), ensure_ascii=False)
 
 
-def read_notes(place: Path | str, lines: Iterable[str]) -> int:
+def read_notes(place: Place, lines: Iterable[str]) -> int:
     """Imports notes written by `written_notes`, replacing those on the same causes. All or nothing; returns the number.
 
     Raises UsageError that names the line.

@@ -11,11 +11,11 @@ from uuid import uuid4
 from periplus.api.copies import brought_up
 from periplus.api.moving import Watch, moved_tables, silent
 from periplus.errors import StoreError
+from periplus.store.database_address import address_of
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedTable
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import following, schema, table_rows
-from periplus.store.postgres.address import address_of
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.segments import ENDING, copied_records, object_storage
 from periplus.store.sqlite import copying as folder_copying
@@ -103,6 +103,7 @@ def _replicate(database: Connection, folder: Path, connection: reading.Connectio
             following.drop_dictionaries(
                 database, (key for (key,) in folder_copying.touched_keys(connection, "dictionary"))
             )
+            database_copying.note_change(database)
             following.advance_sequences(
                 database, folder_copying.last_ids(connection, _ID_TABLES), folder_copying.last_seq(connection)
             )

@@ -18,7 +18,7 @@ from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
@@ -135,10 +135,11 @@ def check(  # noqa: PLR0913 - the options of a check
     duplicates; None: only if the site is small enough. site: only issues of this site. Raises UsageError, NoCollection,
     StoreError.
     """
-    from periplus.api.audit import issues_of, store_issues
+    from periplus.api.audit import store_issues
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
+    from periplus.api.kept_issues import located_issues
 
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
@@ -150,7 +151,7 @@ def check(  # noqa: PLR0913 - the options of a check
     order = order_for(place, starts, chosen, external=external, fragments=fragments, head=head)
     end = None if offline else run(order, watch or _silent)
     where = folder_of(place)
-    issues = issues_of(where, chosen, site, fragments=fragments, near=near)
+    issues = located_issues(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(place, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(issues.faults(len(issues))), grades_now(where, issues.sums()))

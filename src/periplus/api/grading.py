@@ -10,6 +10,7 @@ from periplus.analyse.audit import issue_kinds
 from periplus.analyse.grades import field_grades
 from periplus.api.facts import site_starts
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
+from periplus.model.ports import CHECK
 from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
 from periplus.store.crawl_reads import state_tallies
@@ -54,7 +55,7 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
         states = Counter[State]()
         for reason, urls in ends[run.id].items():
             states[STATE_OF[Reason(reason)]] += urls
-        is_check = run.kind == checks.CHECK and run.state == "done"
+        is_check = run.kind == CHECK and run.state == "done"
         pages = states[State.FETCHED]
         counts = {(code, kinds[code].severity): n for code, n in by_run.get(run.id, {}).items() if code in kinds}
         depth, response_s = answers.get(run.id, (None, None))

@@ -9,23 +9,24 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from periplus.errors import NoCollection, StoreError
 from periplus.extras import extra_needed
 from periplus.model.ports import CrawlHome
-from periplus.model.tables import Table
 from periplus.settings import SUFFIX, Settings
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.frontier import FolderHome
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
+from periplus.values import Place
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.model.dataset import ResultStore, WholeRows
-    from periplus.model.graph import SiteReader
-    from periplus.store.moving import PageBody
 
 
-def home_of(place: Path | str) -> CrawlHome:
+def home_of(place: Place) -> CrawlHome:
     """The home of a collection. place: a folder or a database address.
 
     Raises UsageError for an invalid address, or if the extra that it needs is not installed.
@@ -37,24 +38,57 @@ def home_of(place: Path | str) -> CrawlHome:
     return DatabaseHome(address_of(place))
 
 
-def name_of(place: Path | str) -> str:
+@contextlib.contextmanager
+def open_reader(place: Place, limit_s: float = 0.0) -> Iterator[CollectionReader]:
+    """Opens a collection in a folder or a database for reading, and closes it at the end. limit_s: see `limit_reads`.
+
+    Raises UsageError, NoCollection, StoreError.
+    """
+    with contextlib.closing(reader_of(place)) as reader, reader.limit_reads(limit_s):
+        yield reader
+
+
+def reader_of(place: Place) -> CollectionReader:
+    """The reader of a collection, to be closed by the caller. Raises as `open_reader`."""
+    if isinstance(place, Path) or not is_address(place):
+        return SqliteReader.of(Path(place))
+    with extra_needed():
+        from periplus.store.postgres.table_rows import PostgresReader
+    return PostgresReader(address_of(place))
+
+
+def is_unused(folder: Path, now: float) -> bool:
+    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
+    before its first page. An unreadable collection counts as used.
+    """
+    try:
+        with open_reader(folder) as reader:
+            used = reader.note("survey") or reader.statements.rows("SELECT 1 FROM page LIMIT 1")
+            return not (used or reader.activity(now).is_running)
+    except NoCollection:
+        return True
+    except StoreError:  # the command that reads it reports the error
+        return False
+
+
+def name_of(place: Place) -> str:
     """Name of a collection: that of its folder or database schema."""
     if isinstance(place, Path):
         return place.resolve().name
     return address_of(place).collection
 
 
-def place_at(text: Path | str) -> Path | str:
+def place_at(text: Place) -> Place:
     """Path for a folder, text for a database address."""
     return str(text) if is_address(str(text)) else Path(text)
 
 
-def collections_at(given: Sequence[Path | str], here: Path) -> dict[str, Path | str]:
+def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
     """
-    named: dict[str, Path | str] = {}
-    places = set[Path | str]()
+    named: dict[str, Place] = {}
+    places = set[Place]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
             if (where := path.resolve() if isinstance(path, Path) else path) in places:
@@ -74,7 +108,7 @@ def _collections_in(folder: Path) -> list[Path]:
     return [path for path in inside if (path / DATABASE).is_file()]
 
 
-def folder_of(place: Path | str, watch: Callable[[str, int], None] | None = None) -> Path:
+def folder_of(place: Place, watch: Callable[[str, int], None] | None = None) -> Path:
     """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database.
 
     watch: called with the table being copied and its rows so far. Raises as `api.copies.copied`.
@@ -112,7 +146,7 @@ def shares_index(store: str) -> bool:
 
 
 @contextlib.contextmanager
-def editing(place: Path | str) -> Iterator[Path]:
+def editing(place: Place) -> Iterator[Path]:
     """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back to
     the database at the end. Raises as `api.copies.edited`.
     """
@@ -125,22 +159,21 @@ def editing(place: Path | str) -> Iterator[Path]:
         yield folder
 
 
-def whole_of(place: Path | str, moment: str = "") -> AbstractContextManager[WholeRows]:
-    """Snapshot of a whole collection for a dataset; moment: name of a snapshot exported by another process.
+@contextlib.contextmanager
+def whole_of(place: Place, moment: str = "") -> Iterator[WholeRows]:
+    """Opens a snapshot of a collection for a dataset. moment: name of a snapshot exported by another process.
 
-    Raises as `home_of`, and NoCollection, StoreError.
+    Raises as `open_reader`.
     """
-    if isinstance(place, Path):
-        from periplus.store.sqlite import analysis_rows
+    from periplus.store.datasets import StoredRows  # imports NumPy
 
-        return analysis_rows.whole(place)
-    with extra_needed():
-        from periplus.store.postgres import analysis_rows as stored_results
-    return stored_results.whole(address_of(place), moment)
+    with open_reader(place) as reader, reader.snapshot(moment):
+        yield StoredRows(reader)
 
 
-def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultStore]:
-    """Store for results of engines, within one transaction. Raises as `whole_of`."""
+def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
+    """Store for results of engines, within one transaction. Raises as `home_of`,
+    and NoCollection, StoreError."""
     if isinstance(place, Path):
         from periplus.store.sqlite import analysis_rows
 
@@ -148,39 +181,6 @@ def results_of(place: Path | str, now: float) -> AbstractContextManager[ResultSt
     with extra_needed():
         from periplus.store.postgres import analysis_rows as stored_results
     return stored_results.results(address_of(place), now)
-
-
-def site_reader_of(store: str) -> AbstractContextManager[SiteReader]:
-    """Reader of sites of a collection in a database. Raises as `whole_of`."""
-    with extra_needed():
-        from periplus.store.postgres.table_rows import site_reader
-    return site_reader(address_of(store))
-
-
-def rows_of(store: str, table: Table) -> AbstractContextManager[Iterator[tuple[object, ...]]]:
-    """Rows of a table of a collection in a database, streamed. Raises as `whole_of`."""
-    with extra_needed():
-        from periplus.store.postgres.table_rows import table_rows
-    return table_rows(address_of(store), table)
-
-
-@contextlib.contextmanager
-def pages_of(place: Path | str) -> Iterator[Iterator[PageBody]]:
-    """Pages with stored bodies, by URL, from one snapshot; streamed. Raises as `whole_of`."""
-    if isinstance(place, Path):
-        from periplus.store.sqlite import copying, reading
-
-        with reading.moment(place) as connection:
-            yield copying.pages_out(connection)
-        return
-    with extra_needed():
-        from periplus.store.postgres import copying as stored_pages
-        from periplus.store.postgres.table_rows import moment, place_of_segments
-    from periplus.store.segments import SegmentReader, object_storage
-
-    with moment(address_of(place)) as database:
-        segments = place_of_segments(database)
-        yield stored_pages.pages_out(database, SegmentReader(object_storage(segments)) if segments else None)
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:

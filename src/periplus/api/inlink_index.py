@@ -18,6 +18,7 @@ from periplus.children import start_child
 from periplus.model.web import Url
 from periplus.store.sqlite import inlinks, reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import TableQuery
 from periplus.urls.canonical import url_id
 
@@ -92,8 +93,8 @@ def narrow_query(
         return query
     url = Url(text)
     if table == "visits":
-        return replace(query, within=("id", tuple(inlinks.visits_of(connection, index, url))))
-    many, sources = inlinks.linking(connection, index, url_id(url), MOST_SOURCES)
+        return replace(query, within=("id", tuple(index.visits_of(SqliteReader(connection), url))))
+    many, sources = index.linking(SqliteReader(connection), url_id(url), MOST_SOURCES)
     return replace(query, within=("source", (*sources, url_id(url)))) if many <= MOST_SOURCES else query
 
 

@@ -19,12 +19,11 @@ from periplus.api.homes import workable
 from periplus.api.logins import resolve_secrets
 from periplus.errors import StoreError, UsageError
 from periplus.logs import JsonLines
-from periplus.model.ports import RunRecord, RunStore
+from periplus.model.ports import CHECK, RunRecord, RunStore
 from periplus.model.web import Url
 from periplus.settings import Settings, last_settings, settings_from
-from periplus.store.postgres.address import address_of
+from periplus.store.database_address import address_of
 from periplus.store.postgres.frontier import DatabaseHome
-from periplus.store.sqlite.checks import CHECK
 
 KINDS = ("crawl", "refresh", CHECK)  # runs of other kinds choose page by page, in one process
 LOOK_S = 2.0  # how often a worker checks whether the run still goes on

@@ -13,7 +13,8 @@ from periplus.model.page import BlockKind, Part
 from periplus.model.topic import KeywordList
 from periplus.model.web import Url
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import listing, reading, site_rows, text_rows
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 
 # sampled over all sites and pages, for document frequencies: more pages change no keyword but take longer
@@ -49,18 +50,18 @@ class KeywordFinder:
         if not targets:
             texts = list(self._texts(spread_pages(self._connection)))
             return self._keyword_list("the whole collection", texts, count_texts(texts), framed=True)
-        sites = {str(name): number for number, name in site_rows.site_names(self._connection).items()}
+        sites = {str(name): number for number, name in SqliteReader(self._connection).site_names().items()}
         if len(targets) == 1 and targets[0] in sites:
-            pages = text_rows.pages_of_site(self._connection, sites[targets[0]], SUBJECT_PAGES)
+            pages = SqliteReader(self._connection).site_blocks(sites[targets[0]], SUBJECT_PAGES)
             return self._group(targets[0], pages, framed=True)
-        return self._page_keywords([listing.resolve_url(self._connection, text) for text in targets])
+        return self._page_keywords([SqliteReader(self._connection).resolve_url(text) for text in targets])
 
     def group_keywords(self, subject: str, urls: Sequence[Url]) -> KeywordList:
         """Keywords that distinguish these pages from the rest of the collection. Raises UsageError without pages."""
-        return self._group(subject, text_rows.pages_of(self._connection, map(url_id, urls)), framed=False)
+        return self._group(subject, SqliteReader(self._connection).page_blocks(map(url_id, urls)), framed=False)
 
     def _page_keywords(self, urls: Sequence[Url]) -> KeywordList:
-        pages = [(url, next(text_rows.pages_of(self._connection, [url_id(url)]), None)) for url in urls]
+        pages = [(url, next(SqliteReader(self._connection).page_blocks([url_id(url)]), None)) for url in urls]
         for url, page in pages:
             if page is None or not page.blocks:
                 raise UsageError(
@@ -103,10 +104,10 @@ class KeywordFinder:
 def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
     """A sample of about PAGES_COUNTED pages, spread evenly over all sites, for document frequencies."""
     # sites that were only linked to come first and leave their share to the others
-    sites = sorted(site_rows.site_names(connection), reverse=True)
+    sites = sorted(SqliteReader(connection).site_names(), reverse=True)
     left = SAMPLE_PAGES
     for place, site in enumerate(sites):
-        for page in text_rows.pages_of_site(connection, site, max(LEAST_SITE_PAGES, left // (len(sites) - place))):
+        for page in SqliteReader(connection).site_blocks(site, max(LEAST_SITE_PAGES, left // (len(sites) - place))):
             left -= 1
             yield page
         if left <= 0:

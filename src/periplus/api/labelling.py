@@ -42,7 +42,7 @@ from periplus.api.topics import (
 from periplus.errors import UsageError
 from periplus.model.topic import Example, Method, PageJudgement, Topic, TopicReport
 from periplus.model.web import Url
-from periplus.values import Watch
+from periplus.values import Place, Watch
 
 POOL = 600  # candidate pages, scored again after each answer in a tenth of a second
 SESSIONS = 4  # concurrent sessions, about 20 MB each
@@ -204,7 +204,7 @@ class Sessions:
         self._open: LruCache[tuple[Path, str], _Session] = LruCache(SESSIONS)
 
     @contextlib.contextmanager
-    def of(self, folder: Path, name: str, place: Path | str = "") -> Iterator[Labelling]:
+    def of(self, folder: Path, name: str, place: Place = "") -> Iterator[Labelling]:
         """Yields the topic's session under its lock; starts a new one if there is none or the topic was retrained.
 
         place: address of the collection that the folder is a copy of. Raises UsageError.

@@ -13,7 +13,9 @@ from periplus.analyse.content.marking import PageContext, page_context, parts_of
 from periplus.model.page import Blocks, Part, Publication
 from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import changes, reading, text_rows
+from periplus.store.sqlite.listing import SqliteReader
 
 # A page with stored parts is already included in its site's evidence: parts, evidence and the follower's position are
 # stored in one transaction. The first pages of a site and of each of its sections are marked with little evidence, and
@@ -67,18 +69,16 @@ def parts_by(sample: SiteSample, url_id: UrlId, blocks: Blocks, publication: Pub
     return parts_of(blocks, sample.evidence, learnt=url_id in sample.pages, publication=publication)
 
 
-def parts_beside(
-    connection: reading.Connection, url_id: UrlId, samples: dict[int, SiteSample] | None
-) -> tuple[Part, ...]:
+def parts_beside(reader: CollectionReader, url_id: UrlId, samples: dict[int, SiteSample] | None) -> tuple[Part, ...]:
     """The part of each block of a page without stored marks, from up to LOOKED_AT pages of its site; empty without
     text. Stores nothing. samples: cache by site, which gets the site's sample.
     """
-    page = next(text_rows.pages_of(connection, [url_id]), None)
+    page = next(reader.page_blocks([url_id]), None)
     if page is None or not page.blocks:
         return ()
     sample = (samples or {}).get(page.site_id)
     if sample is None:
-        siblings = text_rows.pages_of_site(connection, page.site_id, SAMPLE_PAGES)
+        siblings = reader.site_blocks(page.site_id, SAMPLE_PAGES)
         sample = sample_of((other.url_id, other.blocks) for other in siblings)
         if samples is not None:
             samples[page.site_id] = sample
@@ -150,7 +150,7 @@ class Marks:
             return SiteEvidence.from_bytes(stored)
         except ValueError:
             evidence = SiteEvidence()
-            for page in text_rows.pages_of_site(self._connection, site_id):
+            for page in SqliteReader(self._connection).site_blocks(site_id):
                 if page.parts is not None and page.blocks:
                     evidence.learn(page.blocks)
             return evidence
@@ -184,7 +184,9 @@ class Marks:
         outgrown = [page for page in early if self._is_outgrown(page)]
         for batch in [outgrown[start : start + AT_ONCE] for start in range(0, len(outgrown), AT_ONCE)]:
             pages = [
-                page for page in text_rows.pages_of(self._connection, batch) if page.parts is not None and page.blocks
+                page
+                for page in SqliteReader(self._connection).page_blocks(batch)
+                if page.parts is not None and page.blocks
             ]
             marks = parts_of_each(_context(page, evidence) for page in pages)
             yield from [(page, parts) for page, parts in zip(pages, marks, strict=True) if parts != page.parts]

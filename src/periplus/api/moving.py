@@ -16,11 +16,11 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
+from periplus.store.database_address import Address, address_of, is_address
 from periplus.store.dialect import shard_of
 from periplus.store.moving import MovedBody, MovedTable, Sum, sum_rows
 from periplus.store.postgres import copying as database_copying
 from periplus.store.postgres import index_place, ledger, schema, table_rows
-from periplus.store.postgres.address import Address, address_of, is_address
 from periplus.store.postgres.connection import Connection, connect
 from periplus.store.postgres.copying import BodyTarget
 from periplus.store.postgres.frontier import DatabaseHome
@@ -234,7 +234,7 @@ def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mappi
     sent: dict[str, Sum] = {}
     with draft_collection(folder) as draft:
         folder_copying.load_files(draft, folder)
-        if folder_copying.count(draft, "file"):
+        if draft.execute("SELECT 1 FROM file").fetchone():
             raise StoreError(f"{folder} already has topics: choose another folder")
         tables = {table.name: table for table in moved_tables(connection, draft)}
         with folder_copying.transaction(draft):

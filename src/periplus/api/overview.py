@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
 from periplus.api.comparison import compare_runs
+from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
 from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
-from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite import tables as stored_tables
 from periplus.values import frozen
 
 BROKEN_LINK = "broken-link"
@@ -59,12 +59,15 @@ class RunChanges:
 
 @frozen
 class Overview:
-    """history: oldest run first. changes: None with only one run, or for a large collection."""
+    """history: oldest run first. changes: None with only one run, or for a large collection. with_errors: number of
+    pages with an error by host (`e.org/`) and by first folder (`e.org/docs/`).
+    """
 
     faults: FaultSums
     history: tuple[TrendPoint, ...]
     changes: RunChanges | None
     grades: tuple[FieldGrade, ...] = ()  # by field
+    with_errors: Mapping[str, int] = field(default_factory=dict)
 
 
 def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
@@ -87,10 +90,16 @@ def fault_sums(sums: Sequence[KindSum], faults: Iterable[Fault]) -> FaultSums:
     return FaultSums({severity: counts[severity] for severity in Severity}, tuple(sums), repair)
 
 
+def count_by_folder(urls: Iterable[str]) -> Counter[str]:
+    """Number of URLs by host (`e.org/`) and by first folder (`e.org/docs/`)."""
+    parts = (url.partition("?")[0].split("/")[2:-1] for url in urls)
+    return Counter("/".join(path[:end]) + "/" for path in parts for end in range(1, min(len(path), 2) + 1))
+
+
 def last_changes(folder: Path) -> RunChanges | None:
     """Changes of the last run; None with fewer than two runs or a large collection."""
-    with reading.open_reader(folder) as connection:
-        if stored_tables.count_urls(connection) > COMPARED_URLS or len(runs.run_records(connection)) < 2:
+    with open_reader(folder) as reader:
+        if reader.count_urls() > COMPARED_URLS or len(reader.runs()) < 2:
             return None
     try:
         return changes_of(compare_runs(folder))

@@ -14,15 +14,11 @@ from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSumm
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url
-from periplus.store.sqlite import listing, page_rows
-from periplus.store.sqlite.listing import LinkFilter
-from periplus.store.sqlite.page_rows import Contents
-from periplus.store.sqlite.reading import Connection
+from periplus.store.reader import CollectionReader, LinkFilter, LinkIndex
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:
     from periplus.api.marks import SiteSample
-    from periplus.store.sqlite.inlinks import StoredInlinkIndex  # imports NumPy, which `periplus page` does not need
 
 
 _SUMMARY_FIELDS = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
@@ -43,9 +39,9 @@ class Page:
 
     def __init__(
         self,
-        connection: Connection,
+        reader: CollectionReader,
         url: Url,
-        book: StoredInlinkIndex | None = None,
+        book: LinkIndex | None = None,
         samples: dict[int, SiteSample] | None = None,
     ) -> None:
         """book: index of the collection's links; without it, incoming links and visits need a scan of all rows.
@@ -54,20 +50,19 @@ class Page:
         Raises UsageError for an unknown URL.
         """
         self.url, self._book, self._samples = url, book, samples
-        self._connection, self._id = connection, url_id(url)
-        row = page_rows.page_row(connection, self._id)
+        self._reader, self._id = reader, url_id(url)
+        row = reader.page_row(self._id)
         if row is None:
             raise UsageError(
                 f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
             )
         self.row = row
-        self._contents = Contents(connection)
 
     def summary(self) -> PageSummary:
         """The page's facts, without its contents."""
-        inlinks, outlinks = self._linking(0)[0], page_rows.count_outlinks(self._connection, self._id)
+        inlinks, outlinks = self._linking(0)[0], self._reader.count_outlinks(self._id)
         read = self.row.fetched_at is not None
-        duplicates = page_rows.duplicates(self._connection, self._id, self._perhaps_same()) if read else ()
+        duplicates = self._reader.duplicates(self._id, self._perhaps_same()) if read else ()
         values = {name: getattr(self.row, name) for name in _SUMMARY_FIELDS}
         values |= {
             "state": State(self.row.state),
@@ -79,24 +74,24 @@ class Page:
 
     def source(self) -> bytes:
         """The body as received, without content coding. Raises UsageError if it is not stored."""
-        sent = self._contents.original_body(self._id) if self.row.rendered else None
+        sent = self._reader.original_body(self._id) if self.row.rendered else None
         return sent if sent is not None else self.parsed_body()
 
     def parsed_body(self) -> bytes:
         """The body as parsed: for a rendered page, the browser's DOM. Raises as `source`."""
-        body = self._contents.body(self._id)
+        body = self._reader.body(self._id)
         return self._missing("bytes") if body is None else body
 
     def screenshot(self) -> bytes:
         """Screenshot as WebP. Raises UsageError if there is none."""
-        picture = self._contents.screenshot(self._id)
+        picture = self._reader.screenshot(self._id)
         if picture is None:
             raise UsageError(f"no screenshot of {self.url}: `crawl --render auto --screenshots` takes them")
         return picture
 
     def leads_to(self) -> Url | None:
         """Target of a redirect or alias; None for other URLs."""
-        target = page_rows.leads_to(self._connection, self._id)
+        target = self._reader.leads_to(self._id)
         return None if target is None or target == self.url else Url(target)
 
     def as_it_was(self, place_of: Callable[[Url, str], str]) -> tuple[bytes, str]:
@@ -114,7 +109,7 @@ class Page:
         text, _ = decode(body, self.row.charset or "", media_type)
 
         def place(target: Url, fragment: str) -> str:
-            if page_rows.is_shown(self._connection, url_id(target)):
+            if self._reader.is_shown(url_id(target)):
                 return place_of(target, fragment)
             return f"{target}#{fragment}" if fragment else target
 
@@ -127,15 +122,15 @@ class Page:
 
     def blocks(self) -> Blocks:
         """Text blocks in document order. Raises UsageError if there are none."""
-        return self._contents.blocks(self._id) or self._missing("text")
+        return self._reader.blocks(self._id) or self._missing("text")
 
     def parts(self) -> tuple[Part, ...]:
         """The part of each block: as stored, else computed from a sample of the site; empty without blocks."""
-        marked = self._contents.parts(self._id)
+        marked = self._reader.parts(self._id)
         if marked is None:
             from periplus.api.marks import parts_beside  # imports NumPy
 
-            return parts_beside(self._connection, self._id, self._samples)
+            return parts_beside(self._reader, self._id, self._samples)
         return marked
 
     def text(self, parts: Collection[Part] = TEXT_PARTS) -> str:
@@ -143,7 +138,7 @@ class Page:
 
         Raises UsageError if there is no text.
         """
-        text = self._contents.text(self._id)
+        text = self._reader.text(self._id)
         if text is None:
             self._missing("text")
         is_shown = self._shown_blocks(parts)
@@ -170,14 +165,14 @@ class Page:
 
         Raises UsageError if there is none.
         """
-        return page_rows.answer(self._connection, self._id, self.visits()) or self._missing("header")
+        return self._reader.answer(self._id, self.visits()) or self._missing("header")
 
     def xml(self) -> tuple[bytes, str]:
         """(canonical XML, its media type): as stored, or made from the stored body.
 
         Raises UsageError if neither is stored.
         """
-        if (stored := self._contents.xml(self._id)) is not None:
+        if (stored := self._reader.xml(self._id)) is not None:
             return stored
         fetched = self._stored_response()
         if fetched is None:
@@ -187,37 +182,29 @@ class Page:
     def inlinks(self, limit: int = -1) -> Iterator[Row]:
         """Incoming links with anchor texts and source pages; with an index, sources with the highest rank first."""
         if self._book is None or limit < 0:
-            return map(
-                row_maker(LINKS.names), listing.links(self._connection, LinkFilter(target=self.url, limit=limit))
-            )
-        rows = listing.links_between(self._connection, self._linking(limit)[1], self._id)
+            return map(row_maker(LINKS.names), self._reader.links(LinkFilter(target=self.url, limit=limit)))
+        rows = self._reader.links_between(self._linking(limit)[1], self._id)
         return map(row_maker(LINKS.names), islice(rows, limit))
 
     def visits(self) -> list[int] | None:
         """Ids of the visits to this URL; None without an index."""
         if self._book is None:
             return None
-        from periplus.store.sqlite import inlinks
-
-        return inlinks.visits_of(self._connection, self._book, self.url)
+        return self._book.visits_of(self._reader, self.url)
 
     def _linking(self, most: int) -> tuple[int, list[int]]:
         """(number of other pages that link here, ids of at most `most` of them); without an index, no ids."""
         if self._book is None:
-            return page_rows.count_inlinks(self._connection, self._id), []
-        from periplus.store.sqlite import inlinks
-
-        return inlinks.linking(self._connection, self._book, self._id, most)
+            return self._reader.count_inlinks(self._id), []
+        return self._book.linking(self._reader, self._id, most)
 
     def _perhaps_same(self) -> list[int] | None:
         if self._book is None:
             return None
-        from periplus.store.sqlite import inlinks
-
-        return inlinks.perhaps_same(self._connection, self._book, page_rows.folded_digest(self._connection, self._id))
+        return self._book.perhaps_same(self._reader, self._reader.folded_digest(self._id))
 
     def _stored_response(self) -> Fetched | None:
-        body, answer = self._contents.body(self._id), page_rows.answer(self._connection, self._id, self.visits())
+        body, answer = self._reader.body(self._id), self._reader.answer(self._id, self.visits())
         return Fetched(answer[0], answer[1], body) if body is not None and answer else None
 
     def _missing(self, what: str) -> NoReturn:

@@ -30,11 +30,12 @@ from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.store.sqlite import page_notes, reading, schema
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.scope import site_key
+from periplus.values import Place
 
 HEADER_PAGES = 200_000  # limit for headers: 15 us each
 UNNOTED_PAGES = 1_000  # limit for markup in a read-only collection: 0.1 to 1 ms each
@@ -44,7 +45,7 @@ AT_ONCE = 200  # pages in one transaction
 _MOST_NAMES = 5  # crawlers named in a note
 
 
-def take_certificates(place: Path | str, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
+def take_certificates(place: Place, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Inspects the certificate of each own host with https pages, and stores the result."""
     with reading.open_reader(folder_of(place)) as connection:
         pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
@@ -85,7 +86,7 @@ def take_notes(folder: Path) -> None:
 def _inspect(
     connection: reading.Connection, lot: list[page_notes.PageWithoutNotes]
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     for page in lot:
         body = contents.body(UrlId(page.url_id)) or b""
         text, _ = decode(body, page.charset, page.media_type)

@@ -20,8 +20,8 @@ from periplus.model.frontier import PartState
 from periplus.model.ports import CrawlHome, RunStore
 from periplus.present.wording import count_of
 from periplus.settings import Settings
+from periplus.store.database_address import check_place, noted_place
 from periplus.store.exchange import AT_ONCE, IDENTITY, PART
-from periplus.store.postgres.address import check_place, noted_place
 from periplus.store.segments import ObjectStorage, object_storage
 from periplus.urls.parts import WebPart, parse_part
 

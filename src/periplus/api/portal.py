@@ -39,9 +39,10 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.portal import picture_type, portal_files
 from periplus.present.stories import edition_values
 from periplus.present.wording import count_of
-from periplus.store.sqlite import portal_rows, reading, runs, schema, site_rows, text_rows
+from periplus.store.sqlite import portal_rows, reading, runs, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
-from periplus.values import Watch, frozen
+from periplus.values import Place, Watch, frozen
 
 MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
 
@@ -143,7 +144,7 @@ def relevance_of(
     """
     judge = judge_of(folder, topic)
     ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
-    pages = text_rows.pages_of(connection, ids)
+    pages = SqliteReader(connection).page_blocks(ids)
     scores: dict[Url, float] = {}
     while batch := list(islice(pages, JUDGE_BATCH_PAGES)):
         scores |= zip(
@@ -367,7 +368,7 @@ VERBS: dict[str, dict[bool, EditorVerdict | None]] = {
 }
 
 
-def create(place: Path | str, portal: Portal) -> None:
+def create(place: Place, portal: Portal) -> None:
     """Creates a portal. Raises UsageError for a name that is invalid or in use, NoCollection, StoreError."""
     if not portal.name or not all(sign.isalnum() or sign in "-_" for sign in portal.name):
         raise UsageError(
@@ -381,13 +382,13 @@ def create(place: Path | str, portal: Portal) -> None:
         portal_rows.store_portal(connection, portal)
 
 
-def change(place: Path | str, portal: Portal) -> None:
+def change(place: Place, portal: Portal) -> None:
     """Replaces the definition of a portal; decisions are kept."""
     with editing(place) as folder, schema.writing(folder) as connection:
         portal_rows.store_portal(connection, portal)
 
 
-def remove(place: Path | str, name: str) -> None:
+def remove(place: Place, name: str) -> None:
     """Deletes a portal and its decisions; published files are kept."""
     with editing(place) as folder:
         with schema.writing(folder) as connection:
@@ -414,7 +415,7 @@ def find_portal(folder: Path, name: str = "") -> Portal:
     return next(iter(by_name.values()))
 
 
-def edition_of(place: Path | str, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
+def edition_of(place: Place, portal: Portal, now: float, watch: Watch = lambda what, done, total: None) -> Edition:
     """The portal as it would be published now.
 
     Stores the stories, the editor's entries and the keys of entries, so that growing stories keep their keys. Raises
@@ -476,7 +477,7 @@ def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
     return words.picture if words else b""
 
 
-def edit(place: Path | str, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
+def edit(place: Place, portal: Portal, subject: str, changes: Edit, now: float) -> EntryKey:
     """Stores an editor's text and picture for an entry, given by its key or a unique prefix. Returns the full key.
 
     Raises UsageError for an unknown entry, an invalid picture, and a picture without alt.
@@ -521,7 +522,7 @@ def _drop_banned_sites(stories: Stories, decided: Decisions) -> Stories:
     return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
 
 
-def _remember(place: Path | str, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
+def _remember(place: Place, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
     new = {
         page.url: entry.key for entry in entries for page in entry.story.pages if entry_keys.get(page.url) != entry.key
@@ -553,7 +554,7 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def build(
-    place: Path | str, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
+    place: Place, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
 ) -> tuple[Edition, PublishResult]:
     """Builds a portal and publishes it into out, by default portals/NAME in the folder of the collection or copy."""
     folder = folder_of(place)
@@ -565,14 +566,14 @@ def build(
     return edition, done
 
 
-def decide(place: Path | str, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
+def decide(place: Place, portal: Portal, verb: str, subjects: Sequence[str], now: float) -> list[str]:
     """Stores an editor's decision on entries (keys or unique prefixes) and sites. All or nothing.
 
     Returns the full names of the subjects. Raises UsageError for a subject that is unknown or not allowed for the verb.
     """
     with editing(place) as folder, schema.writing(folder) as connection:
         keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
-        sites = set(site_rows.site_names(connection).values())
+        sites = set(SqliteReader(connection).site_names().values())
         names = [_subject(verb, subject, keys, sites) for subject in subjects]
         for name, of_site in names:
             portal_rows.decide(connection, portal.name, name, VERBS[verb][of_site], of_site, now)

@@ -8,7 +8,6 @@ import functools
 import json
 from collections.abc import Container, Iterable, Iterator, Sequence, Set
 from pathlib import Path
-from typing import NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
@@ -24,8 +23,9 @@ from periplus.model.story import Entry, Provenance, Story
 from periplus.model.topic import Keyword
 from periplus.model.web import SiteKey, UrlId
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import portal_rows, reading, text_rows
+from periplus.store.sqlite import portal_rows, reading
 from periplus.store.sqlite.inlinks import moment_of
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 
 VERSION = 1  # of the cache file and of the code that computes its contents
@@ -37,12 +37,8 @@ COPY = 0.5
 PAGES_READ = 3  # pages of a story used for its sentence and keywords
 
 
-class EntryDescription(NamedTuple):
-    """Description of a story, as stored in the cache file."""
-
-    sentence: str
-    keywords: Sequence[str]
-    provenance: Sequence[tuple[str, float]]  # (run, fetched) per page
+Description = tuple[str, Sequence[str], Sequence[tuple[str, float]]]
+"""Of a story, as in the cache file: (sentence, keywords, (run, fetched) of each page)."""
 
 
 def describe_entries(
@@ -59,13 +55,10 @@ def describe_entries(
     descriptions = {}
     for entry in entries:
         key = _key(entry.story)
-        description = descriptions[key] = stored[key] if key in stored else describe.description(entry.story)
-        yield dataclasses.replace(
-            entry,
-            sentence=description.sentence,
-            keywords=tuple(description.keywords),
-            provenance=tuple(Provenance(*fields) for fields in description.provenance),
-        )
+        descriptions[key] = stored[key] if key in stored else describe.description(entry.story)
+        sentence, keywords, pages = descriptions[key]
+        provenance = tuple(Provenance(*fields) for fields in pages)
+        yield dataclasses.replace(entry, sentence=sentence, keywords=tuple(keywords), provenance=provenance)
     if file and not stored.keys() >= descriptions.keys():
         head = {"version": VERSION, "state": state.digest}
         with contextlib.suppress(StoreError):  # read-only folder: no cache
@@ -78,13 +71,13 @@ def _key(story: Story) -> str:
     return f"{xxh3_64_intdigest(text.encode('utf-8', 'replace')):x}"
 
 
-def _load_cache(file: Path, state: StoriesState) -> dict[str, EntryDescription]:
+def _load_cache(file: Path, state: StoriesState) -> dict[str, Description]:
     """Cached descriptions for this state, by `_key`."""
     try:
         whole = json.loads(file.read_text("utf-8"))
         if (whole["version"], whole["state"]) != (VERSION, state.digest):
             return {}
-        return {key: EntryDescription(*fields) for key, fields in whole["entries"].items()}
+        return {key: (sentence, words, pages) for key, (sentence, words, pages) in whole["entries"].items()}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
@@ -105,10 +98,10 @@ class _Describing:
     def _site_titles(self) -> dict[SiteKey, str]:
         return _names(self._connection, self._sites)
 
-    def description(self, story: Story) -> EntryDescription:
+    def description(self, story: Story) -> Description:
         ids = [UrlId(url_id(page.url)) for page in story.pages]
         titles = {page.url: page.title for page in story.pages}  # site names are no keywords
-        rows = text_rows.pages_of(self._connection, ids[:PAGES_READ])
+        rows = SqliteReader(self._connection).page_blocks(ids[:PAGES_READ])
         pages = [page._replace(title=titles[page.url]) for page in rows]
         sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
         copies = {story.pages[later].url for later, _, share in story.near if share >= COPY} | {story.pages[0].url}
@@ -116,7 +109,7 @@ class _Describing:
         bare = readings(_without_frame(page, self._frame(page.site_id)) for page in texts)
         language = (texts[0].language_found or texts[0].language.partition("-")[0]) if texts else ""
         keywords = keywords_of_all(bare, self._counts, KEYWORDS_ASKED)
-        return EntryDescription(
+        return (
             next((sentence for sentence in sentences if sentence), ""),
             _keywords(keywords, language, {self._site_titles[site] for site in story.sites}),
             [(row.run, row.fetched) for row in portal_rows.provenance(self._connection, ids)],
@@ -125,7 +118,7 @@ class _Describing:
     def _frame(self, site: int) -> frozenset[str]:
         """Texts that the pages of a site repeat."""
         if site not in self._frames:
-            pages = text_rows.pages_of_site(self._connection, site, FRAME_PAGES)
+            pages = SqliteReader(self._connection).site_blocks(site, FRAME_PAGES)
             self._frames[site] = frame_texts([page.blocks.texts() for page in pages])
         return self._frames[site]
 

@@ -12,12 +12,12 @@ import numpy as np
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import IssueTable, format_issues
 from periplus.analyse.linkgraph import sort_distinct
+from periplus.api.homes import open_reader
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue
 from periplus.model.web import Url
-from periplus.store.sqlite import page_rows, reading
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus.values import Row
 
@@ -31,14 +31,14 @@ _PAGES = 10_000  # pages per batch of issues in memory; each page is read once
 
 def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
     """Like `locate_issues`, for a collection's folder."""
-    with reading.open_reader(folder) as connection:
-        return locate_issues(connection, issues)
+    with open_reader(folder) as reader:
+        return locate_issues(reader, issues)
 
 
 def issues_with_positions(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
     """Like `with_positions`, for a collection's folder."""
-    with reading.open_reader(folder) as connection:
-        return list(with_positions(connection, issues))
+    with open_reader(folder) as reader:
+        return list(with_positions(reader, issues))
 
 
 def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
@@ -55,7 +55,7 @@ def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row])
         yield tuple(values)
 
 
-def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTable:
+def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
     """All issues, with line and column where they can be found in the stored page. Bounded memory."""
     kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
     sorted_kinds = [
@@ -70,22 +70,21 @@ def locate_issues(connection: reading.Connection, issues: IssueTable) -> IssueTa
             for kind, order in sorted_kinds
         ]
         words = chain.from_iterable(format_issues(kind.rows(rows), issues.url) for kind, rows in spans)
-        done = with_positions(connection, words)
+        done = with_positions(reader, words)
         for kind, rows in spans:
             for row, issue in zip(rows.tolist(), islice(done, len(rows)), strict=True):
                 kind.lines[row], kind.columns[row] = issue.line, issue.column
     return issues.of(kinds)
 
 
-def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> Iterator[Issue]:
+def with_positions(reader: CollectionReader, issues: Iterable[Issue]) -> Iterator[Issue]:
     """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
         if issue.code not in WHOLE_PAGE_CODES:
             by_page.setdefault(issue.url, []).append(place)
-    contents = Contents(connection)
     for url, places in by_page.items():
-        source = _source(connection, contents, Url(url))
+        source = _source(reader, Url(url))
         if source is None:
             continue
         own = [block[place] for place in places]
@@ -95,6 +94,6 @@ def with_positions(connection: reading.Connection, issues: Iterable[Issue]) -> I
     yield from block
 
 
-def _source(connection: reading.Connection, contents: Contents, url: Url) -> PageSource | None:
-    read_as, body = page_rows.read_as(connection, url_id(url)), contents.body(url_id(url))
+def _source(reader: CollectionReader, url: Url) -> PageSource | None:
+    read_as, body = reader.read_as(url_id(url)), reader.body(url_id(url))
     return PageSource(url, body, *read_as) if read_as and body else None

@@ -34,6 +34,7 @@ from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import VERDICTS, Fault, FieldGrade, GradedField, Severity, Verdict
 from periplus.model.graph import REASONS, LinkRows
 from periplus.model.page import CLICK_KINDS, MediaClass
+from periplus.model.ports import CHECK
 from periplus.model.results import (
     BrokenLink,
     ClassSize,
@@ -52,8 +53,8 @@ from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import Url
 from periplus.present.wording import without_site_name
 from periplus.store.crawl_reads import state_tallies
-from periplus.store.sqlite import checks, reading, runs, site_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite import reading, runs, site_rows
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 
@@ -88,7 +89,7 @@ def report_data(
         data = _build_report(connection, rows, analysis, audit, now)
         if not rules:
             return data
-        return replace(data, segments=site_sums(connection, rules, start.site, _pages_by_severity(audit)))
+        return replace(data, segments=site_sums(SqliteReader(connection), rules, start.site, _pages_by_severity(audit)))
 
 
 def sites_report(connection: reading.Connection, now: float, near: bool | None = None) -> SitesReport:
@@ -123,7 +124,7 @@ def _analyse_site(
     rows = read_site(connection, start, now, _to_pages(links[0]))
     analysis = analyse_site(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    judged = any(run.kind == checks.CHECK for run in runs.run_records(connection))
+    judged = any(run.kind == CHECK for run in runs.run_records(connection))
     # last reference: popping it lets the audit free the links before it allocates
     return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
@@ -154,7 +155,7 @@ def _pages_by_severity(audit: SiteAudit) -> dict[str, Ints]:
 
 
 def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
-    """Clickable links without repetitions, as `FolderSite.links` reads them."""
+    """Clickable links without repetitions, as `Reader.clicks_of` reads them."""
     pages = np.isin(links.kinds, [site_rows.KINDS.index(kind) for kind in CLICK_KINDS])
     sources, targets = links.sources[pages], links.targets[pages]
     first = site_rows.first_of_pairs(sources, targets)
@@ -202,7 +203,7 @@ def _build_report(
 
 def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
     """Screenshots of the first SCREENSHOTS pages that have one; the home page first."""
-    pictured, contents = site_rows.pages_with_screenshot(connection, start.site), Contents(connection)
+    pictured, contents = site_rows.pages_with_screenshot(connection, start.site), SqliteReader(connection)
     pages = [url for url in dict.fromkeys((start.url, *ranked)) if url in pictured]
     for url in pages[:SCREENSHOTS]:
         picture = contents.screenshot(url_id(url)) or b""
@@ -235,7 +236,9 @@ def _place_of_severity(group: IssueGroup) -> int:
 def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
     """Adds line and column to the first ISSUES_PLACED issues of each fault."""
     faults = [fault for group in groups for fault in group.faults]
-    placed = with_positions(connection, [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]])
+    placed = with_positions(
+        SqliteReader(connection), [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]]
+    )
 
     def with_lines(fault: Fault) -> Fault:
         first = islice(placed, min(MOST_POSITIONS, len(fault.issues)))
@@ -316,12 +319,12 @@ def _broken_link(
     urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
     anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
     holders = [
-        Holder(urls.url[source], site_rows.title_of(connection, int(ids[source])), anchor)
+        Holder(urls.url[source], SqliteReader(connection).title_of(int(ids[source])), anchor)
         for source, anchor in zip(sources, anchors, strict=True)
     ]
     reason = REASONS[urls.reason[end]]
     circle = reason is Reason.REDIRECT
-    facts = site_rows.url_facts(connection, int(ids[end]))
+    facts = SqliteReader(connection).url_facts(int(ids[end]))
     return BrokenLink(
         urls.url[target], Reason.BAD_ANSWER if circle else reason, facts.status if facts else 0, tuple(holders), pages
     )
@@ -356,7 +359,7 @@ def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[Ex
 
     Broken URLs are excluded: they are errors, not links to sites (SPEC A7).
     """
-    site, names = audit.site, site_rows.site_names(connection)
+    site, names = audit.site, SqliteReader(connection).site_names()
     fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED_REASONS])
     ends = site.ends[site.links.target[site.is_followed]]
     links = LinksOfDomains(
@@ -391,7 +394,7 @@ def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[Cl
     heaviest = tuple(
         PageWeight(
             audit.site.urls.url[place],
-            site_rows.title_of(connection, int(audit.ids[place])),
+            SqliteReader(connection).title_of(int(audit.ids[place])),
             tuple(heavies.pulled[row].tolist()),
             int(heavies.pulled_unsized[row].sum()),
             int(heavies.linked[row].sum()),

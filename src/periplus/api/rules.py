@@ -7,8 +7,9 @@ from pathlib import Path
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
 from periplus.model.web import UrlId
 from periplus.settings import SETTINGS_FILE, read_rules
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import aliases, reading
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.aliases import urls_with_twin
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import RuleResult, apply, rules_of
@@ -38,7 +39,7 @@ def explain_url(folder: Path, text: str) -> RuleResult:
 def proposals(folder: Path) -> tuple[Proposal, ...]:
     """Rules for parameters and spellings suggested by the collection's pages, most certain first."""
     with reading.moment(folder) as connection:
-        contents = Contents(connection)
+        contents = SqliteReader(connection)
         pages = list(aliases.fetched_pages(connection))
         near = urls_with_twin(url for _, url, _ in pages)
         return propose(
@@ -46,7 +47,7 @@ def proposals(folder: Path) -> tuple[Proposal, ...]:
         )
 
 
-def _sample(contents: Contents, url_id: UrlId) -> frozenset[int] | None:
+def _sample(contents: CollectionReader, url_id: UrlId) -> frozenset[int] | None:
     text = contents.text(url_id)
     from periplus.analyse.duplicates import shingles  # imported here: crawls import this module without proposing rules
 

@@ -23,7 +23,7 @@ from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.homes import folder_of
 from periplus.api.marks import Marks
-from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishing, shared_index, take_over_index
+from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishing, shared_index
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
@@ -48,9 +48,11 @@ from periplus.retrieval.index import (
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 
 # A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
@@ -157,7 +159,7 @@ class IndexWorker:
             place, is_put = after, self._is_put(after)
             if not ids:
                 break
-            pages = list(text_rows.pages_of(self._connection, ids))
+            pages = list(SqliteReader(self._connection).page_blocks(ids))
             batch = list(zip(pages, self._marks.of(pages), strict=True))
             (self._writer.put if is_put else self._writer.keep)(map(self._to_index, batch))
             self._writer.remove(set(ids) - {page.url_id for page in pages})
@@ -207,7 +209,7 @@ class IndexWorker:
                 return False
             batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
             unread = [page for page in batch if not self._writer.put_draft(page, self._anchors(page))]
-            pages = text_rows.pages_of(self._connection, unread)
+            pages = SqliteReader(self._connection).page_blocks(unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
             del self._waiting[bisect_left(self._waiting, batch[0]) :]
         return True
@@ -251,7 +253,7 @@ class IndexWorker:
         if self._writer.is_settled and self._writer.position == self._place.position:
             return False
         changed = False
-        for site_id in site_rows.site_names(self._connection):
+        for site_id in SqliteReader(self._connection).site_names():
             marked = [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in self._marks.again(site_id)]
             if self._marks.has_changes:
                 with self._lock.transaction(self._connection):
@@ -268,14 +270,14 @@ class IndexWorker:
 
         def telling(page: UrlId) -> tuple[str, ...]:
             texts = set(anchors.of(page))
-            title = set(forms(site_rows.title_of(self._connection, page))) if texts else set()
+            title = set(forms(SqliteReader(self._connection).title_of(page))) if texts else set()
             return tuple(sorted(text for text in texts if not title.issuperset(forms(text))))
 
         self._anchors = telling
 
     def _write_ranks(self) -> None:
         """Stores each page's rank within its site, on the scale of `link_score`."""
-        redirects = site_rows.redirects(self._connection)
+        redirects = all_redirects(SqliteReader(self._connection))
         ids, ranks = [np.zeros(0, np.int64)], [np.zeros(0)]
         for site in site_rows.sites_read(self._connection):
             urls, reasons = site_rows.page_numbers(self._connection, site)
@@ -309,13 +311,13 @@ class IndexWorker:
 
     def _site(self, site_id: int) -> SiteKey:
         if site_id not in self._sites:
-            self._sites = site_rows.site_names(self._connection)
+            self._sites = SqliteReader(self._connection).site_names()
         return self._sites[site_id]
 
 
 def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: bool = False) -> bool:
-    """Updates the index of a collection that is not being crawled; for a database, starts from the shared index and
-    publishes the result. anew: discards the index first.
+    """Updates the index of a collection that is not being crawled; of a database, publishes the
+    result if it is shared. anew: discards the index first.
 
     False: stopped by watch; finished work is kept. Raises IndexBusy if another process is indexing, StoreError.
     """
@@ -323,20 +325,13 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
     if shared is None:
         with IndexWorker(folder) as follower:
             return _finish(follower, watch, anew=anew)
-    trouble: list[StoreError] = []  # errors of the shared storage, raised after the local work
     with publishing(shared.address, INDEX) as still_alone:
-        try:
-            take_over_index(shared) if not anew else None
-        except StoreError as error:
-            trouble.append(error)
         if still_alone is None:
             raise IndexBusy
         with IndexWorker(folder) as follower:
             is_whole = _finish(follower, watch, anew=anew)
         with only_writer(folder):
-            publish_index(shared, still_alone) if not trouble else None
-    if trouble:
-        raise trouble[0]
+            publish_index(shared, still_alone)
     return is_whole
 
 
@@ -447,12 +442,11 @@ def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
 
 
 def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Watch) -> bool:
-    """False if the copy was rebuilt, so that the work must start over. Raises IndexBusy, StoreError."""
+    """False if the copy was made anew, so that the work must start over. Raises IndexBusy, StoreError."""
     folder = folder_of(address)
     shared = shared_index(folder)
     if shared is None:
         return True
-    take_over_index(shared)
     file = schema.file_number(folder)
     with IndexWorker(folder) as worker:
         while True:

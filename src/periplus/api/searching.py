@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from periplus.analyse.duplicates import near_originals
-from periplus.api.homes import folder_of
+from periplus.api.homes import folder_of, open_reader
 from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.api.segments import require_segment, rules_at, segments_of
 from periplus.api.shared_index import INDEX, VECTORS, SharedIndex, at_hand, pages_read, read_pages, take_over_vectors
@@ -32,12 +32,12 @@ from periplus.retrieval.vectors import open_vectors
 from periplus.settings import SETTINGS_FILE, Searching, read_settings
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.postgres.address import address_of, is_address
-from periplus.store.sqlite import changes, index_rows, page_rows, reading, site_rows, text_rows
+from periplus.store.database_address import address_of, is_address
+from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import changes, index_rows, reading, text_rows
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import keys_with
-
-if TYPE_CHECKING:  # what needs the extra `postgres`
-    from periplus.store.postgres.table_rows import DatabasePages
+from periplus.values import Place
 
 log = logging.getLogger(__name__)
 
@@ -117,12 +117,10 @@ class SearchedFolder:
         return waiting
 
     def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        pages = list(text_rows.pages_of(self._connection, ids))
-        sites = site_rows.site_names(self._connection, {page.site_id for page in pages})
-        return {page.url_id: (page, sites[page.site_id]) for page in pages}
+        return _pages_of(SqliteReader(self._connection), ids)
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return {UrlId(brief.id): Url(brief.url) for brief in page_rows.briefs(self._connection, ids) if brief.url}
+        return _urls_of(SqliteReader(self._connection), ids)
 
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
         return pages_with(self.folder, self._connection, column, text)
@@ -131,14 +129,24 @@ class SearchedFolder:
         take_over_vectors(self.folder)
 
 
+def _pages_of(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+    pages = list(reader.page_blocks(ids))
+    sites = reader.site_names({page.site_id for page in pages})
+    return {page.url_id: (page, sites[page.site_id]) for page in pages}
+
+
+def _urls_of(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+    return {UrlId(brief.id): Url(brief.url) for brief in reader.briefs(ids) if brief.url}
+
+
 class SearchedDatabase:
     """See SearchedCollection. Searches a collection in a database with its shared index; reads only the pages that are
     shown from the database. docs/decisions/0069.
     """
 
-    def __init__(self, name: str, shared: SharedIndex, database: DatabasePages, note: str) -> None:
+    def __init__(self, name: str, shared: SharedIndex, reader: CollectionReader, note: str) -> None:
         """note: returned by `catch_up`. Raises StoreError."""
-        self.name, self.folder, self._shared, self._database, self._note = name, shared.folder, shared, database, note
+        self.name, self.folder, self._shared, self._reader, self._note = name, shared.folder, shared, reader, note
         self._indexed = read_pages(self.folder / FOLDER)
 
     def catch_up(self, now: float, watch: Watch) -> str:
@@ -153,15 +161,11 @@ class SearchedDatabase:
             parts = self._indexed.parts_at(row) if is_same else None
             return page._replace(parts=None if parts is None else unpack_parts(parts))
 
-        pages = self._database.pages(self._keys(rows))
+        pages = _pages_of(self._reader, list(rows))
         return {url_id: (add_marks(page), site) for url_id, (page, site) in pages.items()}
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return self._database.urls(self._keys(self._indexed.rows(ids)))
-
-    def _keys(self, rows: Mapping[UrlId, int]) -> list[tuple[int, UrlId]]:
-        """(shard, id) of pages."""
-        return [(int(self._indexed.shards[row]), url_id) for url_id, row in rows.items()]
+        return _urls_of(self._reader, list(self._indexed.rows(ids)))
 
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
         """Uses the local copy, since a condition needs a scan of all pages."""
@@ -183,7 +187,7 @@ def pages_in(folder: Path) -> int:
 
 @contextlib.contextmanager
 def open_search(
-    places: Mapping[str, Path | str], limit_s: float, copy: Callable[[Path | str], Path] = folder_of
+    places: Mapping[str, Place], limit_s: float, copy: Callable[[Place], Path] = folder_of
 ) -> Iterator[Search]:
     """Opens collections (by name, which may be empty) for one search. A database with a shared index is searched
     through it, others through their local copy.
@@ -211,20 +215,20 @@ def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[Search
 
 
 @contextlib.contextmanager
-def _searched_database(name: str, place: Path | str, limit_s: float) -> Iterator[SearchedCollection | None]:
+def _searched_database(name: str, place: Place, limit_s: float) -> Iterator[SearchedCollection | None]:
     """None if the index is not shared, or not published yet."""
     with extra_needed():
         from periplus.api.copies import index_folder
-        from periplus.store.postgres.table_rows import database_pages
     address = address_of(str(place))
-    with database_pages(address, limit_s) as (database, index_place):
+    with open_reader(str(place), limit_s) as reader:
+        index_place = address.index or reader.note("index")
         shared = SharedIndex(index_folder(address), address, index_place)
         try:
             publication = at_hand(shared, INDEX, FOLDER) if index_place else None
         except StoreError as error:
             log.warning("index trouble=%s", error)
             publication = None
-        runs = database.runs()
+        runs = reader.runs()
         if publication is None or not runs or publication.note["collection"] != str(runs[0].started):
             yield None  # unpublished, or from an earlier collection of this name
             return
@@ -235,7 +239,7 @@ def _searched_database(name: str, place: Path | str, limit_s: float) -> Iterator
                 f"{utc(float(publication.note['as_of']))}; up to {waiting:,} new or changed pages are not yet: run "
                 "`periplus index`"
             )
-        yield SearchedDatabase(name, shared, database, note)
+        yield SearchedDatabase(name, shared, reader, note)
 
 
 class Search:
@@ -402,7 +406,7 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
     table = PAGES
     if column == "segment":
         require_segment(folder, text)
-        reading.name_segments(connection, segments_of(connection, rules_at(folder)).of)
+        reading.name_segments(connection, segments_of(SqliteReader(connection), rules_at(folder)).of)
         table = with_segments(table)
     asked = table.column(column)
     if (asked.searched or asked.wide or column == "types") and text[:1] not in ("~", "!") and text != EMPTY:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.model.tables import ALL_URLS, SEGMENT_OTHER, Table, with_segments
 from periplus.model.web import SiteKey, Url
@@ -17,10 +17,10 @@ from periplus.settings import (
     segments_written,
     toml_document,
 )
-from periplus.store.postgres.address import is_address
-from periplus.store.sqlite import listing, reading
+from periplus.store.database_address import is_address
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
-from periplus.values import Row, frozen
+from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
     import numpy as np
@@ -36,7 +36,7 @@ NO_RULES = (
 )
 
 
-def rules_file(place: Path | str) -> Path:
+def rules_file(place: Place) -> Path:
     """File with the segment rules of a collection: in its folder; for a database, periplus.toml in the current
     directory, which overrides the rules in the database.
     """
@@ -49,7 +49,7 @@ def rules_mtime_ns(folder: Path) -> int:
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
-def rules_at(place: Path | str) -> tuple[SegmentRule, ...]:
+def rules_at(place: Place) -> tuple[SegmentRule, ...]:
     """Segment rules of a collection, or (). Raises UsageError for invalid rules."""
     path = rules_file(place)
     text = read_rules(path)
@@ -84,7 +84,7 @@ def with_segment_rules(text: str, rules: str) -> str:
     return edited_toml(text, edit)
 
 
-def write_rules(place: Path | str, rules: str) -> None:
+def write_rules(place: Place, rules: str) -> None:
     """Replaces the segment rules in a collection's periplus.toml or database. rules: lines as in `with_segment_rules`.
     Raises UsageError if they are invalid or cannot be written.
     """
@@ -118,7 +118,7 @@ def replace_text(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def require_segment(place: Path | str, name: str) -> None:
+def require_segment(place: Place, name: str) -> None:
     """Raises UsageError if no rules exist, or none with this name."""
     if not (rules := rules_at(place)):
         raise UsageError(NO_RULES.format(rules_file(place)))
@@ -127,12 +127,11 @@ def require_segment(place: Path | str, name: str) -> None:
     checked_name(name, rules)
 
 
-def segments_of(connection: reading.Connection, rules: Sequence[SegmentRule]) -> Segmentation:
-    """Segments of a collection in a folder, at present."""
+def segments_of(reader: CollectionReader, rules: Sequence[SegmentRule]) -> Segmentation:
+    """Segments of a collection, at present."""
     from periplus.analyse.segments import assign_segments, columns_read
 
-    names = columns_read(rules)
-    return assign_segments(rules, _columns(names, listing.whole(connection, _table(names))))
+    return assign_segments(rules, _read(reader, columns_read(rules)))
 
 
 def _table(names: Sequence[str]) -> Table:
@@ -144,33 +143,23 @@ def _columns(names: Sequence[str], rows: Iterator[Sequence[Any]]) -> dict[str, S
     return dict(zip(names, values, strict=True))
 
 
-@contextlib.contextmanager
-def _read(place: Path | str, names: Sequence[str]) -> Iterator[dict[str, Sequence[Any]]]:
-    """Columns of SEEN from a collection in a folder or a database."""
-    if is_address(str(place)):
-        from periplus.api.homes import rows_of
-
-        with rows_of(str(place), _table(names)) as rows:
-            yield _columns(names, rows)
-        return
-    with reading.open_reader(Path(place)) as connection:
-        yield _columns(names, listing.whole(connection, _table(names)))
+def _read(reader: CollectionReader, names: Sequence[str]) -> dict[str, Sequence[Any]]:
+    """Columns of SEEN."""
+    return _columns(names, reader.whole(_table(names)))
 
 
-def segments_at(place: Path | str) -> Segmentation | None:
+def segments_at(place: Place) -> Segmentation | None:
     """Segments of a collection in a folder or a database; None without rules.
 
     Raises UsageError, NoCollection, StoreError.
     """
     if not (rules := rules_at(place)):
         return None
-    from periplus.analyse.segments import assign_segments, columns_read
-
-    with _read(place, columns_read(rules)) as columns:
-        return assign_segments(rules, columns)
+    with open_reader(place) as reader:
+        return segments_of(reader, rules)
 
 
-def needed_segments(place: Path | str) -> Segmentation:
+def needed_segments(place: Place) -> Segmentation:
     """Like `segments_at`. Raises UsageError without rules."""
     segments = segments_at(place)
     if segments is None:
@@ -191,27 +180,27 @@ def pages_within(segments: Segmentation, name: str, pages: NDArray[np.int64]) ->
     return np.fromiter(((segments.of(page) or SEGMENT_OTHER) == name for page in pages.tolist()), np.bool_, len(pages))
 
 
-def sums_of(place: Path | str, examples: int = 3) -> tuple[SegmentSum, ...]:
+def sums_of(place: Place, examples: int = 3) -> tuple[SegmentSum, ...]:
     """Sums for each segment of a collection. Raises as `needed_segments`."""
     from periplus.analyse.segments import SUM_COLUMNS, segment_sums
 
     segments = needed_segments(place)
-    with _read(place, SUM_COLUMNS) as columns:
-        return segment_sums(segments, columns, {}, examples)
+    with open_reader(place) as reader:
+        return segment_sums(segments, _read(reader, SUM_COLUMNS), {}, examples)
 
 
 def site_sums(
-    connection: reading.Connection, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
+    reader: CollectionReader, rules: Sequence[SegmentRule], site: SiteKey, issues: Mapping[str, NDArray[np.int64]]
 ) -> tuple[SegmentSum, ...]:
-    """Sums for each segment of one site of a collection in a folder.
+    """Sums for each segment of one site of a collection.
 
     issues: page id of each issue, by severity.
     """
     from periplus.analyse.segments import SUM_COLUMNS, segment_sums
 
     names = (*SUM_COLUMNS, "site")
-    rows = (row for row in listing.whole(connection, _table(names)) if row[-1] == site)
-    return segment_sums(segments_of(connection, rules), _columns(names, rows), issues)
+    rows = (row for row in reader.whole(_table(names)) if row[-1] == site)
+    return segment_sums(segments_of(reader, rules), _columns(names, rows), issues)
 
 
 @frozen

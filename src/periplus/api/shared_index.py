@@ -17,16 +17,16 @@ from typing import NamedTuple
 import numpy as np
 from xxhash import xxh3_64_hexdigest
 
-from periplus.api.homes import address_of_copy, folder_of
+from periplus.api.homes import address_of_copy
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
 from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.ports import RunRecord
 from periplus.model.web import UrlId
 from periplus.retrieval import index, vectors
-from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files, replace_files
-from periplus.retrieval.index import IndexBusy, IndexState, read_state
-from periplus.store.postgres.address import Address, address_of
+from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files
+from periplus.retrieval.index import IndexState, read_state
+from periplus.store.database_address import Address, address_of
 from periplus.store.published import (
     PublishedFile,
     PublishedSet,
@@ -37,24 +37,22 @@ from periplus.store.published import (
     text_of,
 )
 from periplus.store.segments import object_storage
-from periplus.store.sqlite import changes, index_rows, reading, schema
+from periplus.store.sqlite import changes, index_rows, reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
 
-# docs/decisions/0063. A published index consists of the engine's files, the ranks, PAGES (for each page the stamp under
-# which it was indexed, and its content marks), and EVIDENCE about the sites. A reader copies the files into its copy of
-# the collection and compares the stamps with the pages there: pages that differ or exist on one side only are noted as
-# changed and indexed like any others. So either of the two may be the older. A reader that only searches needs no copy
-# (docs/decisions/0069): the files are in a folder of their own, and PAGES are read by row.
+# docs/decisions/0063. A published index consists of the engine's files, the ranks, and PAGES: for each page the stamp
+# under which it was indexed, and its content marks. It is built from the publisher's copy of the collection. A reader
+# needs no copy (docs/decisions/0069): the files are in a folder of their own, and PAGES are read by row.
 
 log = logging.getLogger(__name__)
 
-PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "shards", "places", "parts"))
-EVIDENCE = "evidence.npz"
+PAGES = tuple(f"pages-{name}.npy" for name in ("ids", "stamps", "places", "parts"))
 RECORD = "published.json"  # next to the files: identifies the published set
 TRIES = 3  # attempts to download a set that is replaced during the download
-INDEX = f"index-{index.VERSION}.2"  # set name with the versions of the index and of PAGES
+INDEX = f"index-{index.VERSION}.4"  # set name with the versions of the index and of PAGES
 VECTORS = "vectors"
 
 StillAlone = Callable[[], bool]
@@ -67,7 +65,6 @@ class PublishedPages(NamedTuple):
 
     ids: Ints
     stamps: Ints
-    shards: Unsigned8
     places: Ints
     parts: Unsigned8
 
@@ -99,7 +96,7 @@ def shared_index(folder: Path) -> SharedIndex | None:
     if not address:
         return None
     with reading.open_reader(folder) as connection:
-        place = reading.note_of(connection, "index")
+        place = SqliteReader(connection).note("index")
     return SharedIndex(folder, address_of(address), place) if place else None
 
 
@@ -117,35 +114,6 @@ def publishing(address: Address, what: str) -> AbstractContextManager[StillAlone
     with extra_needed():
         from periplus.store.postgres import index_place
     return index_place.publishing(address, what)
-
-
-def take_over_index(shared: SharedIndex) -> bool:
-    """Downloads the published index into the copy if it differs from the local one. False: nothing to do, or the local
-    index is being written. Raises StoreError.
-    """
-    where = shared.folder / index.FOLDER
-    with contextlib.closing(object_storage(shared.place)) as storage:
-        publication, has = current_set(storage, shared.name(INDEX)), _record(where)
-    with reading.open_reader(shared.folder) as connection:
-        collection = index_rows.collection_key(connection)
-    if publication is None or publication.note["collection"] != collection:
-        return False
-    if has is not None and has.token == publication.token and read_state(shared.folder) is not None:
-        return False
-    folder_of(shared.address.text)  # updates the copy, so that it is newer than the published index
-    try:
-        with index.only_writer(shared.folder), _arriving(shared.folder, INDEX) as arrived:
-            publication = _fetch(shared, INDEX, where, arrived)
-            pages, evidence = read_pages(arrived), _read_evidence(arrived / EVIDENCE)
-            own = [file.name for file in publication.files if file.name not in (*PAGES, EVIDENCE)]
-            replace_files(shared.folder, own, arrived)
-            position = _enter_pages(shared.folder, pages, evidence)
-            state = IndexState(collection, position, publication.note["settled"] == "1")
-            index.write_state(shared.folder, state)
-            _write_record(where, publication, state)
-    except IndexBusy:
-        return False
-    return True
 
 
 def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
@@ -174,28 +142,6 @@ def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked
     raise AssertionError("the last attempt raises")
 
 
-def _enter_pages(folder: Path, pages: PublishedPages, evidence: Sequence[tuple[int, str, bytes]]) -> tuple[int, int]:
-    """Applies the index's marks to the copy's pages and notes pages that differ as changed; returns the position of the
-    index in the copy.
-    """
-    unmatched = dict(zip(pages.ids.tolist(), range(len(pages.ids)), strict=True))
-    changed: list[UrlId] = []
-    parts: list[tuple[bytes | None, UrlId]] = []
-    with schema.writing(folder) as connection:
-        for page in index_rows.stored_pages(connection):
-            at = unmatched.pop(page.url_id, -1)
-            is_same = at >= 0 and pages.stamps[at] == page.stamp
-            marks = pages.parts_at(at) if is_same else None
-            if not is_same:
-                changed.append(page.url_id)
-            if marks != page.parts:
-                parts.append((marks, page.url_id))
-        changed += map(UrlId, unmatched)
-        index_rows.set_parts(connection, parts)
-        index_rows.replace_evidence(connection, evidence)
-        return index_rows.follow_but(connection, changes.INDEX, changed).position
-
-
 def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
     """Publishes the index of the copy unless it equals the downloaded one. Requires the right to publish and the index
     writer lock. Raises StoreError.
@@ -217,12 +163,11 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
             if place is None or state.position < place.position:
                 return
             unseen = _write_pages(linked, index_rows.indexed_pages(connection, place))
-            _write_evidence(linked / EVIDENCE, index_rows.all_evidence(connection))
-            as_of, read = reading.note_of(connection, "as_of") or "0", pages_read(run_records(connection))
+            as_of, read = SqliteReader(connection).note("as_of") or "0", pages_read(run_records(connection))
         publication = publish(
             storage,
             shared.name(INDEX),
-            files | {name: linked / name for name in (*PAGES, EVIDENCE)},
+            files | {name: linked / name for name in PAGES},
             {
                 "collection": state.collection,
                 "settled": f"{state.settled:d}",
@@ -266,13 +211,12 @@ def _write_record(where: Path, publication: PublishedSet, state: IndexState) -> 
 
 def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
     """Returns the number of pages that are not indexed yet."""
-    ids, stamps, parts, shards = zip(*sorted(pages), strict=True) if pages else ((), (), (), ())
+    ids, stamps, parts = zip(*sorted(pages), strict=True) if pages else ((), (), ())
     lengths = np.array([-1 if part is None else len(part) for part in parts], np.int64)
     starts = np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
     columns = (
         np.array(ids, "<i8"),
         np.array(stamps, "<i8"),
-        np.array(shards, np.uint8),
         np.column_stack((starts, lengths)).astype("<i8"),
         np.frombuffer(b"".join(part or b"" for part in parts), np.uint8),
     )
@@ -287,27 +231,6 @@ def read_pages(folder: Path) -> PublishedPages:
         return PublishedPages(*(np.load(folder / name, "r", allow_pickle=False) for name in PAGES))
     except (OSError, ValueError, EOFError) as error:
         raise StoreError(f"{folder} is damaged: {error}") from None
-
-
-def _write_evidence(path: Path, evidence: Sequence[tuple[int, str, bytes]]) -> None:
-    np.savez_compressed(
-        path,
-        sites=np.array([site for site, _, _ in evidence], "<i8"),
-        names=np.array([name for _, name, _ in evidence], "U"),
-        sizes=np.array([len(data) for _, _, data in evidence], "<i8"),
-        evidence=np.frombuffer(b"".join(data for _, _, data in evidence), np.uint8),
-    )
-
-
-def _read_evidence(path: Path) -> list[tuple[int, str, bytes]]:
-    """Evidence written by `_write_evidence`. Raises StoreError."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            data, ends = arrays["evidence"].tobytes(), np.cumsum(arrays["sizes"]).tolist()
-            rows = zip(arrays["sites"].tolist(), arrays["names"].tolist(), [0, *ends], ends, strict=False)
-            return [(site, name, data[start:end]) for site, name, start, end in rows]
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path} is damaged: {error}") from None
 
 
 def pages_read(records: Iterable[RunRecord]) -> int:

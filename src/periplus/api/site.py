@@ -32,7 +32,7 @@ from periplus.api.facts import (
     site_starts,
     why_no_map,
 )
-from periplus.api.homes import site_reader_of
+from periplus.api.homes import open_reader
 from periplus.api.segments import segments_at
 from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
@@ -280,7 +280,7 @@ def stored_map(store: str, site: str, order: RankOrder) -> Site:
     Only the site's own URLs and links are loaded. Raises UsageError if there is no map, NoCollection, StoreError.
     """
     now = time.time()
-    with site_reader_of(store) as reader:
+    with open_reader(store) as reader, reader.snapshot():
         rows = rows_from(reader, site, now)
     return make_site(rows, analyse_site(rows, order), now).with_segments(segments_at(store))
 

@@ -7,7 +7,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -23,11 +22,12 @@ from periplus.present.wording import REASON_WORDS, count_of, number, utc, visibl
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.analysis_rows import redirect_hops
 from periplus.store.sqlite.copying import other_addresses, with_bodies
-from periplus.store.sqlite.page_rows import Contents, briefs
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_name
+from periplus.values import frozen
 
 PAGES = frozenset({"text/html", "application/xhtml+xml"})
 SCRIPTS = frozenset({"text/javascript", "application/javascript", "application/x-javascript"})
@@ -43,7 +43,7 @@ _STYLE = (
 NOT_KEPT_COLUMNS = ("url", "reason", "status", "links")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SiteCopy:
     """Result of an export. parts: styles, scripts, pictures and other files; not_kept: URLs of its hosts without files;
     with_scripts: pages in which scripts may run.
@@ -118,7 +118,7 @@ class _Copy:
         return paths
 
     def write(self, watch: Callable[[int, int], None]) -> SiteCopy:
-        contents, size, pages = Contents(self._connection), 0, 0
+        contents, size, pages = SqliteReader(self._connection), 0, 0
         for done, (page_id, url, media_type, charset, path) in enumerate(self._files):
             watch(done, len(self._files))
             data = self._rewritten(url, path, media_type, charset, contents.body(page_id) or b"")
@@ -162,7 +162,7 @@ class _Copy:
     def _missing_rows(self) -> list[MissingTarget]:
         rows = []
         for url in sorted(self._missing):
-            (brief,) = briefs(self._connection, [url_id(url)])
+            (brief,) = SqliteReader(self._connection).briefs([url_id(url)])
             reason = Reason(brief.reason) if brief.url else None
             rows.append(MissingTarget(url, reason, brief.status, self._missing[url]))
         return rows

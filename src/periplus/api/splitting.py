@@ -14,8 +14,8 @@ from periplus.api.parts import PLACE, exchange_place
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store import runs
+from periplus.store.database_address import is_address
 from periplus.store.exchange import IDENTITY, PART
-from periplus.store.postgres.address import is_address
 from periplus.store.sqlite import schema, splitting
 from periplus.urls.parts import WebPart
 

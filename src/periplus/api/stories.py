@@ -45,7 +45,7 @@ from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
-from periplus.values import Watch, frozen
+from periplus.values import Place, Watch, frozen
 
 SEED = 1  # for random exchanges: equal cascades give equal results
 
@@ -66,7 +66,7 @@ class ReadingRequest:
 _REQUEST = ReadingRequest()
 
 
-def stories_of(folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None) -> Stories:
+def stories_of(folder: Place, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None) -> Stories:
     """Stories in a collection of several sites, most important first. Reads only pages that changed since the last
     call; an interrupted call stores what it has read. Raises NoCollection, StoreError.
     """
@@ -81,7 +81,7 @@ class StoriesState(NamedTuple):
 
 
 def stories_and_state(
-    folder: Path | str, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None
+    folder: Place, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None
 ) -> tuple[Stories, StoriesState]:
     """The result of `stories_of`, and the collection's state that it describes."""
     place = Path(folder)

@@ -39,8 +39,9 @@ from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
 from periplus.store.crawl_reads import PageBlocks
+from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import reading, site_rows, text_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PageRow
 from periplus.values import Watch, frozen
 
@@ -275,14 +276,14 @@ class _Reader:
 
     def __init__(self, connection: reading.Connection) -> None:
         self.connection = connection
-        self._contents = Contents(connection)
+        self._contents = SqliteReader(connection)
         self.fed: dict[Url, float] = {}  # publication time of feed entries; the earliest if there are several
         for url, body in text_rows.feeds(connection, self._contents):
             for entry, when in feed_dates(body, url).items():
                 self.fed[entry] = min(when, self.fed.get(entry, when))
 
     def blocks(self, page: UrlId) -> PageBlocks:
-        return next(text_rows.pages_of(self.connection, [page]))
+        return next(SqliteReader(self.connection).page_blocks([page]))
 
     def with_source(self, page: PageBlocks, evidence: DateEvidence) -> DateEvidence:
         body = self._contents.body(page.url_id)
@@ -372,7 +373,7 @@ def _own_links(targets: RaggedColumn, sites: Ints) -> tuple[Ints, Ints]:
 
 def _follow_redirects(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
     """The links as page indices, after following redirects and aliases."""
-    moved = site_rows.redirects(connection)
+    moved = all_redirects(SqliteReader(connection))
     order = np.argsort(moved.sources)
     for _ in range(HOPS_MOST):
         hop = _places(moved.sources, order, targets)

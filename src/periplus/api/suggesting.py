@@ -12,11 +12,11 @@ from periplus.acquire.politeness import delay_for
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.analyse.issues import IssueTable, KindIssues
 from periplus.analyse.linkgraph import sort_distinct
+from periplus.api.homes import open_reader
 from periplus.api.logins import resolve_secrets
 from periplus.model.web import Url
 from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
-from periplus.store.sqlite import page_rows, reading
 from periplus.urls.canonical import start_urls, url_id
 from periplus.urls.hosts import host_key
 from periplus.values import frozen
@@ -91,6 +91,6 @@ def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, Archive
 
 def _first_seen_times(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
     """(URL, time when it was first seen)."""
-    with reading.open_reader(folder) as connection:
-        times = [(url, page_rows.first_seen_s(connection, url_id(Url(url)))) for url in urls]
+    with open_reader(folder) as reader:
+        times = [(url, reader.first_seen_s(url_id(Url(url)))) for url in urls]
     return [(url, moment) for url, moment in times if moment is not None]

@@ -48,15 +48,15 @@ from periplus.schedule.survey import (
     within_of,
 )
 from periplus.settings import Settings, settings_from
-from periplus.store.sqlite import reading, schema, site_rows, survey
+from periplus.store.sqlite import reading, schema, survey
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.survey import LinkKey
 from periplus.urls.hosts import is_within
 from periplus.urls.scope import site_key
 from periplus.urls.units import prefix_of, promote, unit_finder, unit_of
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 PLAN, STOP = "survey", "survey_stop"  # names of notes in the collection
-Place = Path | str  # a folder, or the address of a collection in a database
 
 
 def create(place: Place, campaign: Campaign) -> None:
@@ -553,7 +553,7 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
     with reading.open_reader(folder) as connection:
-        met = list(site_rows.site_names(connection).values())
+        met = list(SqliteReader(connection).site_names().values())
         noted = {prefix for unit in units for prefix in unit.prefixes} | schema.marks(connection).keys()
     for name in sites:
         if name in named:

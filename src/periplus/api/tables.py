@@ -20,8 +20,9 @@ from periplus.api.audit import issue_rows, seen_since
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, trends
+from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
-from periplus.api.overview import REPAIR, FaultSums, Overview, fault_sums, last_changes
+from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
 from periplus.api.portal import review_of
 from periplus.api.positions import rows_with_positions
 from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
@@ -29,7 +30,7 @@ from periplus.api.segments import pages_within, require_segment, rules_at, rules
 from periplus.api.topics import topic_file, topic_of
 from periplus.errors import OutOfTime, UsageError
 from periplus.model.arrays import Ints, Mask
-from periplus.model.audit import Fault, FaultNote
+from periplus.model.audit import Fault, FaultNote, Severity
 from periplus.model.tables import (
     ENTRIES,
     FAULTS,
@@ -295,8 +296,8 @@ class Browser:
             return None
 
         def make() -> Segmentation:
-            with reading.open_reader(folder, READ_S) as connection:
-                return segments_of(connection, rules)
+            with open_reader(folder, READ_S) as reader:
+                return segments_of(reader, rules)
 
         return self._segments.get_or_make(_version(folder), make)
 
@@ -319,9 +320,11 @@ class Browser:
 
         def make() -> Overview:
             with self._computed.lock:
-                self._audit(folder)
+                issues, query = self._audit(folder), TableQuery((("severity", Severity.ERROR.value),), most=-1)
+                urls = {str(url) for (url,) in stored_tables.rows_of(issues, ISSUES, query, ("url",))}
             sums = self._sums.get(key) or fault_sums((), ())
-            return Overview(sums, trends(folder), last_changes(folder), grades_now(folder, sums.kinds))
+            grades = grades_now(folder, sums.kinds)
+            return Overview(sums, trends(folder), last_changes(folder), grades, count_by_folder(urls))
 
         return self._overviews.of(key, make, wait_s)
 

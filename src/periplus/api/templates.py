@@ -36,8 +36,8 @@ from periplus.model.duplicates import (
 )
 from periplus.model.page import Block, Part
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.page_rows import Contents
-from periplus.store.sqlite.text_rows import SourceRow, pages_of, source_rows
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.text_rows import SourceRow, source_rows
 from periplus.values import Watch, frozen
 
 
@@ -91,7 +91,7 @@ def sampled_sources(
     connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
 ) -> TemplateMarks:
     """Shorkin's method on stored pages."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
 
     def source(page: int) -> str:
         row = rows[page]
@@ -110,7 +110,7 @@ def template_marks(
     """
 
     def blocks_with_parts(page: int) -> Iterator[tuple[Block, Part]]:
-        for page_blocks in pages_of(connection, [rows[page].url_id]):
+        for page_blocks in SqliteReader(connection).page_blocks([rows[page].url_id]):
             parts = (part if part is Part.NAVIGATION else Part.CONTENT for part in page_blocks.parts or ())
             yield from zip(page_blocks.blocks, parts, strict=False)
 
@@ -152,7 +152,7 @@ def _no_source(page: int) -> str:
 def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> bool:
     """Whether pages have marks, judged by a sample spread over all."""
     sample = rows[:: max(1, len(rows) // 50)]
-    return any(page.parts is not None for page in pages_of(connection, [row.url_id for row in sample]))
+    return any(page.parts is not None for page in SqliteReader(connection).page_blocks([row.url_id for row in sample]))
 
 
 METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {

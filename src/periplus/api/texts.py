@@ -20,7 +20,7 @@ from periplus.present.chunks import chunks
 from periplus.present.markdown import inline_text
 from periplus.present.writers import find_writer
 from periplus.urls.files import FileNames
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 Watch = Callable[[int, int], None]
 
@@ -36,7 +36,7 @@ class TextExport:
 
 
 @contextlib.contextmanager
-def _pages_at(place: Path | str, watch: Watch) -> Iterator[_Pages]:
+def _pages_at(place: Place, watch: Watch) -> Iterator[_Pages]:
     """place: a folder or a database address."""
     with Collection(folder_of(place)) as collection:
         rows = list(collection.pages(state="fetched", columns=("url", "text_chars", "text_digest")))
@@ -76,7 +76,7 @@ class _Pages:
 
 
 def export_markdown(
-    place: Path | str,
+    place: Place,
     target: Path,
     *,
     parts: frozenset[Part] = TEXT_PARTS,
@@ -132,7 +132,7 @@ def front_matter(page: Page) -> str:
     return f"---\n{''.join(lines)}---\n\n"
 
 
-def export_llms(place: Path | str, target: Path, *, watch: Watch = lambda done, count: None) -> TextExport:
+def export_llms(place: Place, target: Path, *, watch: Watch = lambda done, count: None) -> TextExport:
     """Writes llms.txt (title, summary, list of pages by section) and llms-full.txt (page contents) into target.
 
     Sections are top-level directories of URLs. Raises UsageError if one of the files exists or no page has text,
@@ -173,7 +173,7 @@ def _section(url: str) -> str:
 
 
 def export_chunks(
-    place: Path | str,
+    place: Place,
     path: Path,
     *,
     format: str = "",

@@ -34,7 +34,7 @@ from periplus.schedule.topical.policy import HarvestTally, Judge, TopicalPolicy
 from periplus.schedule.topical.queue import WEIGHED, make_queue
 from periplus.settings import Settings, settings_from
 from periplus.urls.scope import site_scope
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def is_due(pages: int, noted: int) -> bool:
     return pages >= noted + max(10, noted // 100)
 
 
-def note_harvest(place: Path | str, topic: str, points: Iterable[HarvestPoint]) -> bool:
+def note_harvest(place: Place, topic: str, points: Iterable[HarvestPoint]) -> bool:
     """Appends points to the stored harvest curve. False if the disk is full or the database unavailable; the crawl then
     continues without.
     """

@@ -21,10 +21,11 @@ from periplus.model.topic import Example, Method, PageJudgement, Topic
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import reading, schema, text_rows
+from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
-from periplus.values import Watch
+from periplus.values import Place, Watch
 
 if TYPE_CHECKING:
     from periplus.analyse.topic.judging import Judge
@@ -116,7 +117,7 @@ def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlock
     connection = reading.connect(collection.folder)
     try:
         with reading.reading():
-            yield from text_rows.pages_of(connection, ids)
+            yield from SqliteReader(connection).page_blocks(ids)
     finally:
         connection.close()
 
@@ -273,7 +274,7 @@ def judge_of(folder: Path, name: str) -> Judge:
     return Judge(topic_of(folder, name))
 
 
-def remove_topic(place: Path | str, name: str) -> list[Path]:
+def remove_topic(place: Place, name: str) -> list[Path]:
     """Deletes a topic with its examples and labels; returns the files. Raises UsageError for an unknown topic."""
     with editing(place) as folder:
         topic_of(folder, name)
@@ -360,17 +361,17 @@ def stored_examples(folder: Path, name: str) -> list[Example]:
     return _with_labels(given, list(_labels(file)))
 
 
-def add_label(place: Path | str, name: str, example: Example) -> None:
+def add_label(place: Place, name: str, example: Example) -> None:
     """Stores an answer at once."""
     _note_label(place, name, example._asdict())
 
 
-def take_back_label(place: Path | str, name: str, url: str) -> None:
+def take_back_label(place: Place, name: str, url: str) -> None:
     """Removes a label; also stored at once."""
     _note_label(place, name, {"name": url, "taken_back": True})
 
 
-def _note_label(place: Path | str, name: str, label: Mapping[str, object]) -> None:
+def _note_label(place: Place, name: str, label: Mapping[str, object]) -> None:
     with editing(place) as folder, _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
         file.write(json.dumps(label) + "\n")
 

@@ -57,11 +57,13 @@ from periplus.present.survey_report import survey_report
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.schedule.survey import ITEMS
 from periplus.settings import Settings, as_values, nearest
-from periplus.store.sqlite import reading, runs, schema, site_rows, survey
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.sqlite import reading, runs, schema, survey
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
-from periplus.values import Pairs, frozen
+from periplus.values import Pairs, Place, frozen
 
 FORMATS = {
     "report": ("html",),
@@ -101,7 +103,7 @@ class SurveyRows:
 
 
 def survey_of(
-    folder: Path | str, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
+    folder: Place, units: Sequence[Unit] = (), order: SurveyOrder | None = None, *, now: float = 0.0
 ) -> SurveyResults:
     """All results for these units and their surroundings. units: empty: one per start of the collection's runs.
 
@@ -120,7 +122,7 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
         records = tuple(runs.run_records(connection))
         chosen = tuple(units) or _units_of_starts(records)
         urls = survey.every_url(connection)
-        links, redirects = survey.hyperlinks(connection), site_rows.redirects(connection)
+        links, redirects = survey.hyperlinks(connection), all_redirects(SqliteReader(connection))
         contents, asked = survey.contents(connection), survey.fetch_order(connection)
         marks = schema.marks(connection)
     assigned = units_of(urls.texts, chosen, order.choice)
@@ -313,7 +315,7 @@ def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
     return f"not available: {REASON_WORDS[reason]}"
 
 
-def mark_sites(place: Path | str, noted: Iterable[SiteMark], now: float) -> None:
+def mark_sites(place: Place, noted: Iterable[SiteMark], now: float) -> None:
     """Stores the user's status and tags of sites. Raises NoCollection, StoreError."""
     with editing(place) as folder, schema.writing(folder) as connection:
         schema.store_marks(connection, noted, now)
@@ -336,7 +338,7 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
     return list(map(UrlId, rows.urls.ids[inside[rows.assigned.numbers]].tolist()))
 
 
-def external_links(folder: Path | str) -> Iterator[survey.ExternalLink]:
+def external_links(folder: Place) -> Iterator[survey.ExternalLink]:
     """All links between hosts with anchor text, position and page title; streamed."""
     with (
         reading.moment(Path(folder)) as connection,

@@ -24,7 +24,6 @@ from periplus.cli.crawl import (
 )
 from periplus.cli.options import (
     LongCommand,
-    Place,
     collection_folder,
     collection_place,
     format_option,
@@ -45,6 +44,7 @@ from periplus.present.wording import count_of
 from periplus.settings import SUFFIX
 from periplus.urls.folders import folders_of, path_formatter
 from periplus.urls.scope import site_name
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.analyse.issues import Condition, IssueTable
@@ -133,10 +133,10 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     """
     from periplus.analyse.grades import least_grades
     from periplus.analyse.issues import fail_on
-    from periplus.api.audit import baseline_run, issues_of, new_since, store_issues
+    from periplus.api.audit import baseline_run, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
-    from periplus.api.positions import looked_up
+    from periplus.api.kept_issues import located_issues
     from periplus.api.segments import issues_within, require_segment
 
     urls, local, place = _places(starts, lists, collection)
@@ -165,7 +165,9 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
             sys.exit(EXIT_INTERRUPT if interrupted else EXIT[end.state])
     folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
-    issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
+    issues = located_issues(
+        folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note
+    )
     if end is not None:
         store_issues(place, end.run_id, issues)
         if not quiet:
@@ -174,7 +176,6 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
     if flags["suggest"]:
         listed = _add_copies(folder, listed, flags["suggest"], settings, quiet=quiet)
-    listed = looked_up(folder, listed)
     with open_output(flags["output"], exact=flags["format"] != "table") as out:
         _write(flags["format"], listed, settings.identity.folders, out)
     code = _gate(conditions, listed, baseline, quiet=quiet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import asdict, replace
@@ -14,20 +13,20 @@ import click
 from periplus.cli.options import (
     FOLDER,
     PLACE,
-    Place,
     collection_option,
     collection_place,
     format_option,
-    open_output,
     option,
     output_option,
     place_flag,
     place_option,
+    write_output,
 )
 from periplus.cli.progress import Watch
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.collection import SegmentState
@@ -116,15 +115,11 @@ def segments(address: Place | None, collection: Place | None, delete: bool, form
     place = str(collection_place(address or collection))
     states = check_segments(place, delete=delete, watch=lambda name: watch(f"Read {name}", 0, 0))
     lost = sum(state.lost for state in states)
-    with open_output(output, exact=format == "json") as out:
-        if format == "json":
-            out.write(
-                json.dumps([asdict(state) | {"deleted": delete and state.is_unused} for state in states], indent=1)
-                + "\n"
-            )
-        else:
-            for state in states:
-                out.write(f"{state.name}  {_segment_facts(state)}{'  deleted' if delete and state.is_unused else ''}\n")
+    lines = (
+        f"{state.name}  {_segment_facts(state)}{'  deleted' if delete and state.is_unused else ''}" for state in states
+    )
+    values = [asdict(state) | {"deleted": delete and state.is_unused} for state in states]
+    write_output(output, lines, values if format == "json" else None)
     total = f"{count_of(len(states), 'segment')}, {number(sum(state.size_bytes for state in states))} bytes"
     orphans = (
         f"{count_of(sum(state.orphans for state in states), 'orphan')} of "

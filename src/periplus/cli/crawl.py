@@ -19,7 +19,6 @@ from periplus.acquire.folders import starts_of
 from periplus.children import runner_has_died
 from periplus.cli.options import (
     LongCommand,
-    Place,
     chosen_settings,
     option,
     place_flag,
@@ -36,7 +35,7 @@ from periplus.model.visit import FETCHED_REASONS
 from periplus.present.wording import duration, job_remedy, size, traps_left, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
-from periplus.values import IN_DOUBT
+from periplus.values import IN_DOUBT, Place
 
 # `periplus crawl`: starts, continues or restarts a collection.
 
@@ -195,7 +194,8 @@ def _clear_store(store: str) -> None:
     from periplus.api.database import DatabaseCollection, clear
 
     try:
-        status = DatabaseCollection(store).status()
+        with DatabaseCollection(store) as stored:
+            status = stored.status()
     except NoCollection:
         return
     if status.runs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,19 +13,19 @@ import click
 from periplus.children import RunnerLink
 from periplus.cli.crawl import EXIT_INTERRUPT, StopOnSignal
 from periplus.cli.options import (
-    Place,
     WholeNumber,
     collection_folder,
     collection_option,
     collection_place,
     format_option,
-    open_output,
     option,
     output_option,
+    write_output,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.collection import Deletion, DeletionPlan
@@ -98,13 +97,8 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
         run_pages=not flags["keep_pages"],
     )
     plan = deleting.plan(folder, deletion)
-    with open_output(output, exact=format == "json") as out:
-        if format == "json":
-            out.write(
-                json.dumps({"request": _words(deletion), "plan": asdict(plan)}, ensure_ascii=False, indent=1) + "\n"
-            )
-        else:
-            out.writelines(line + "\n" for line in lines(plan, deletion))
+    values = {"request": _words(deletion), "plan": asdict(plan)}
+    write_output(output, lines(plan, deletion), values if format == "json" else None)
     if flags["dry_run"] or plan.is_empty:
         return
     if not flags["yes"] and not _confirm():
@@ -137,11 +131,11 @@ def lines(plan: DeletionPlan, deletion: Deletion) -> Iterator[str]:
         yield "There is nothing to delete."
         return
     yield "This goes:"
-    shown = plan_lines(plan, deletion)
-    yield from (f"  {line}" for line in shown.goes)
-    if shown.stays:
+    goes, stays = plan_lines(plan, deletion)
+    yield from (f"  {line}" for line in goes)
+    if stays:
         yield "This stays:"
-        yield from (f"  {line}" for line in shown.stays)
+        yield from (f"  {line}" for line in stays)
 
 
 def _confirm() -> bool:
@@ -157,7 +151,8 @@ def _remove(place: Place, name: str, *, yes: bool, dry_run: bool) -> None:
     from periplus.present.wording import count_of, size
 
     if isinstance(place, str):
-        status = database.DatabaseCollection(place).status()
+        with database.DatabaseCollection(place) as stored:
+            status = stored.status()
         click.echo(f"All of {status.store} goes, with its jobs: {size(status.size_bytes)}")
     else:
         plan = deleting.folder_plan(place)

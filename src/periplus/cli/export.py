@@ -12,7 +12,6 @@ import click
 
 from periplus.cli.options import (
     FILE,
-    Place,
     WholeNumber,
     choose_parts,
     collection_folder,
@@ -31,6 +30,7 @@ from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, number
 from periplus.present.writers import WRITERS, find_writer, writers
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.texts import TextExport
@@ -83,9 +83,7 @@ def _format_of(output: Path | None) -> str:
     return ending or "csv"
 
 
-def export_table(
-    place: Path | str, name: str, format: str, output: Path | None, *, ranks: bool, segment: str = ""
-) -> None:
+def export_table(place: Place, name: str, format: str, output: Path | None, *, ranks: bool, segment: str = "") -> None:
     """Writes one table of a collection in a folder, or at an address, to a file or, as text, to stdout.
 
     Raises UsageError.
@@ -109,7 +107,7 @@ def export_table(
 @option("--file-bytes", "Start a new file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
 @option("--with-xml", "Add a conversion record to each page: the page as canonical XML.", bool)
 @place_option
-def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
+def warc(place: Place, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
     """All answers, as WARC 1.1: one gzip member a record.
 
     Bodies are written decompressed; header fields about their coding are renamed to X-Crawler-...; equal bodies are
@@ -133,7 +131,7 @@ def warc(place: Path | str, output: Path | None, cdxj: bool, file_bytes: int, wi
 @export.command()
 @option("-o --output", "By default the collection's name with .wacz, here.", FILE)
 @place_option
-def wacz(place: Path | str, output: Path | None) -> None:
+def wacz(place: Place, output: Path | None) -> None:
     """All answers as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
 
     ReplayWeb.page and pywb show the file; its manifest has a digest of each part. Its records are the same as in
@@ -153,7 +151,7 @@ def wacz(place: Path | str, output: Path | None) -> None:
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @option("--no-scripts", "Remove scripts: elements, attributes, javascript: links and files.", bool)
 @place_option
-def site(place: Path | str, target: Path, no_scripts: bool) -> None:
+def site(place: Place, target: Path, no_scripts: bool) -> None:
     """A copy in a FOLDER that any browser reads without a server.
 
     Links, images, styles and scripts point to the copied files; file names are valid on every file system. A link to
@@ -186,7 +184,7 @@ def site(place: Path | str, target: Path, no_scripts: bool) -> None:
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @parts_options
 @place_option
-def markdown(place: Path | str, target: Path, parts: str, whole: bool) -> None:
+def markdown(place: Place, target: Path, parts: str, whole: bool) -> None:
     """The pages as a FOLDER of Markdown files, their facts in front matter.
 
     Of pages with the same text only one is written. File names are valid on every file system.
@@ -207,7 +205,7 @@ def markdown(place: Path | str, target: Path, parts: str, whole: bool) -> None:
 @export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @place_option
-def llms(place: Path | str, target: Path) -> None:
+def llms(place: Place, target: Path) -> None:
     """llms.txt and llms-full.txt of the collection, in a FOLDER.
 
     The first lists the pages by section, the second holds their contents as Markdown (llmstxt.org).
@@ -225,7 +223,7 @@ def llms(place: Path | str, target: Path) -> None:
 @option("--words", "Most words in a chunk.", click.IntRange(20, 100_000), 300)
 @parts_options
 @place_option
-def chunks_command(place: Path | str, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
+def chunks_command(place: Place, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
     """The pages in chunks by their headings, for indexes of vectors and language models.
 
     A chunk belongs to one section; a sentence, code block, list item or row is split only if it alone is too long. Each

@@ -9,7 +9,6 @@ from typing import TextIO
 import click
 
 from periplus.cli.options import (
-    Place,
     collection_folder,
     collection_option,
     format_option,
@@ -22,6 +21,7 @@ from periplus.cli.progress import say
 from periplus.errors import UsageError
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import count_of, visible
+from periplus.values import Place
 
 _STATES = ("open", "accepted", "ignored", "all")
 _COLUMNS = ("key", "severity", "message", "cause", "pages", "decision", "assignee", "note")

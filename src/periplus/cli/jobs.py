@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import subprocess
@@ -25,15 +24,14 @@ from periplus.cli.options import (
     COLLECTION_VARIABLE,
     FOLDER,
     PLACE,
-    Place,
     WholeNumber,
     format_option,
     log_format_option,
-    open_output,
     option,
     output_option,
     place_flag,
     verbose_option,
+    write_output,
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
@@ -42,7 +40,8 @@ from periplus.features import features, parts
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
-from periplus.store.postgres.address import is_address
+from periplus.store.database_address import is_address
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule
@@ -163,18 +162,8 @@ def list_jobs(folder: Path, store: str, most: int, format: str, output: Path | N
 
     with opened_queue(folder, store) as (queue, _):
         latest, schedules = queue.jobs(most=most), queue.schedules()
-    with open_output(output, exact=format == "json") as out:
-        if format == "json":
-            out.write(
-                json.dumps(
-                    {"jobs": list(map(asdict, latest)), "schedules": list(map(asdict, schedules))},
-                    ensure_ascii=False,
-                    indent=1,
-                )
-                + "\n"
-            )
-        else:
-            out.writelines(line + "\n" for line in _lines(latest, schedules))
+    values = {"jobs": list(map(asdict, latest)), "schedules": list(map(asdict, schedules))}
+    write_output(output, _lines(latest, schedules), values if format == "json" else None)
 
 
 @jobs.command()

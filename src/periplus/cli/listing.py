@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
-    Place,
     WholeNumber,
     choose_parts,
-    collection_folder,
     collection_option,
     format_option,
     open_output,
     opened_bytes,
+    opened_collection,
     option,
     options,
     output_option,
@@ -28,7 +26,8 @@ from periplus.cli.options import (
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.page import TEXT_PARTS, LinkKind, Part, Position
 from periplus.model.visit import Reason, State
-from periplus.present.tables import FORMATS, write_table
+from periplus.present.tables import FORMATS, json_text, write_table
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,10 +79,8 @@ def pages(
 
     The list has every URL that was ever seen; `--state fetched` limits it to fetched pages.
     """
-    from periplus.api.collection import Collection
-
     given = {name: value for name, value in filters.items() if value is not None}
-    with Collection(collection_folder(collection)) as reader, open_output(output, exact=format != "table") as out:
+    with opened_collection(collection) as reader, open_output(output, exact=format != "table") as out:
         most = -1 if limit is None else limit
         rows = reader.pages(**given, limit=most, columns=_columns(columns, PAGE_COLUMNS))
         write_table(rows.columns, _shorten_paths(reader, rows, format), format, out)
@@ -116,14 +113,12 @@ def links(
     A page's links that agree in target, kind and position are one row (`times` counts them). Rows are ordered
     with --from or --to only.
     """
-    from periplus.api.collection import Collection
-
     most = -1 if limit is None else limit
     bad = filters.pop("bad")
     given = sorted(name for name, value in filters.items() if value and name != "source")
     if bad and (given or columns):
         raise UsageError("--bad goes with --from, --limit, --format and -o only")
-    with Collection(collection_folder(collection)) as reader, open_output(output, exact=format != "table") as out:
+    with opened_collection(collection) as reader, open_output(output, exact=format != "table") as out:
         for way in ("source", "target"):
             filters[way] = reader.address_of(filters[way])
         chosen = {name: value for name, value in filters.items() if value}
@@ -184,15 +179,13 @@ def page(url: str, collection: Place | None, format: str, as_json: bool, output:
     periplus page https://example.org/ --as blocks           headings, paragraphs, items, cells; and links to it
     periplus page https://example.org/a.pdf --as xml | xmllint --xpath '//*[local-name()="h1"]' -
     """
-    from periplus.api.collection import Collection
-
     as_json = as_json or format == "json"
     form, parts = flags["form"], choose_parts(flags["parts"], flags["whole"])
     if (flags["parts"] or flags["whole"]) and form not in ("markdown", "text"):
         raise UsageError("--parts and --whole go with --as text and --as markdown")
     if as_json and form not in (None, "blocks", "headers"):
         raise UsageError(f"--as {form} is not JSON: leave out --json")
-    with Collection(collection_folder(collection)) as reader:
+    with opened_collection(collection) as reader:
         try:
             stored_page = reader.page(reader.address_of(url))
         except InvalidUrl:
@@ -249,18 +242,12 @@ def _format_page(
         status, headers = page.headers()
         fields = [[name, value] for name, value in headers.fields]
         if as_json:
-            out.write(
-                json.dumps(
-                    {"url": page.url, "status": status, "status_line": headers.status_line, "fields": fields},
-                    ensure_ascii=False,
-                    indent=1,
-                )
-                + "\n"
-            )
+            line = headers.status_line
+            out.write(json_text({"url": page.url, "status": status, "status_line": line, "fields": fields}))
         else:
             out.writelines(line + "\n" for line in present_text.header_lines(status, headers))
     elif as_json:
-        out.write(json.dumps(asdict(page.summary()), ensure_ascii=False, indent=1) + "\n")
+        out.write(json_text(asdict(page.summary())))
     else:
         out.writelines(line + "\n" for line in present_text.summary_lines(page.summary()))
     return out.getvalue()

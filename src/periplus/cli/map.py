@@ -14,13 +14,13 @@ from periplus.cli.options import (
     FILE,
     PATH,
     PLACE,
-    Place,
     collection_folder,
     collection_option,
     columns_of,
     draws_boxes,
     open_output,
     opened_bytes,
+    opened_collection,
     option,
     output_option,
     place_option,
@@ -28,6 +28,7 @@ from periplus.cli.options import (
 )
 from periplus.errors import UsageError
 from periplus.urls.folders import as_file_links
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.site import Site
@@ -130,20 +131,14 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
             writers[format](out, **options)
 
 
-def _make_site(place: Path | str, flags: dict[str, Any]) -> Site:
+def _make_site(place: Place, flags: dict[str, Any]) -> Site:
     from periplus.api.facts import RankOrder
 
     scale = flags["scale"] or ("normalised" if flags["rounds"] is None else "published")
     if scale == "normalised" and flags["rounds"] is not None:
         raise UsageError("--rounds counts on the published scale: leave out --scale, or use --scale published")
     order = RankOrder(scale, flags["damping"], flags["rounds"])
-    if isinstance(place, str):
-        from periplus.api.site import stored_map
-
-        return stored_map(place, flags["site"], order)
-    from periplus.api.collection import Collection
-
-    with Collection(place) as collection:
+    with opened_collection(place) as collection:
         return collection.map(flags["site"], scale=order.scale, damping=order.damping, rounds=order.rounds)
 
 

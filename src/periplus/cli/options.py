@@ -35,7 +35,8 @@ from periplus.settings import (
     rows,
     settings_from,
 )
-from periplus.store.postgres.address import address_of, is_address
+from periplus.store.database_address import address_of, is_address
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.collection import Collection
@@ -296,9 +297,6 @@ def settings_files(folder: Path) -> list[Path]:
     return files
 
 
-Place = Path | str  # of a collection: a folder, or an address (postgresql://...)
-
-
 def place_flag(names: str, sentence: str, default: Path | None = None, *, many: bool = False) -> Decorator:
     """An option that names one collection, in a folder or database.
 
@@ -361,7 +359,7 @@ def collection_folder(named: Place | None) -> Path:
         return folder_of(named, lambda what, rows: watch(what, rows, 0))
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) > 1:
-        from periplus.store.sqlite.reading import is_unused
+        from periplus.api.homes import is_unused
 
         here = [folder for folder in here if not is_unused(folder, time.time())] or here
     if len(here) == 1:
@@ -461,6 +459,18 @@ def open_output(path: Path | None, *, exact: bool = False) -> Iterator[TextIO]:
         sys.stdout.flush()
     except BrokenPipeError:
         silence_output()
+
+
+def write_output(path: Path | None, lines: Iterable[str], values: object = None) -> None:
+    """Writes values as JSON; without values the lines, for reading."""
+    from periplus.present.tables import json_text
+
+    with open_output(path, exact=values is not None) as out:
+        if values is not None:
+            out.write(json_text(values))
+            return
+        for line in lines:
+            click.echo(line, file=out)  # which omits colours where the output is not a terminal
 
 
 def silence_output() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
@@ -15,7 +14,6 @@ import click
 from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
-    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -29,7 +27,9 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
+from periplus.present.tables import json_text
 from periplus.present.wording import count_of, fit, number, utc, visible
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.story import Edition, Entry, Portal
@@ -163,12 +163,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
     rows = portals.portals(collection_folder(collection))
     with open_output(output, exact=format == "json") as out:
         if format == "json":
-            out.write(
-                json.dumps(
-                    [asdict(portal_row) | {"built": built} for portal_row, built in rows], ensure_ascii=False, indent=1
-                )
-                + "\n"
-            )
+            out.write(json_text([asdict(portal_row) | {"built": built} for portal_row, built in rows]))
             return
         if not rows:
             out.write("No portal: `periplus portal create NAME` begins one.\n")
@@ -199,7 +194,7 @@ def show(name: str, place: Place, waiting: bool, limit: int, format: str, output
     edition = portals.edition_of(place, portals.find_portal(collection_folder(place), name), time.time(), Watch())
     with open_output(output, exact=format == "json") as out:
         if format == "json":
-            out.write(json.dumps(edition_values(edition, limit, waiting), ensure_ascii=False, indent=1) + "\n")
+            out.write(json_text(edition_values(edition, limit, waiting)))
         else:
             for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)):
                 click.echo(line, file=out)  # which omits colours where the output is not a terminal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,7 +13,6 @@ import click
 
 from periplus.cli.options import (
     FILE,
-    Place,
     collection_folder,
     collection_option,
     collections_option,
@@ -30,7 +28,9 @@ from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
 from periplus.model.search import OPERATORS
 from periplus.model.web import Url
+from periplus.present.tables import json_text
 from periplus.present.wording import count_of, iso, number, utc, visible
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.collection import Collection
@@ -98,7 +98,7 @@ def search(query: tuple[str, ...], collection: Sequence[Place], format: str, out
     result, shown = _search(collection, words, nearness, flags)
     with open_output(output, exact=format != "text") as out:
         if format == "json":
-            out.write(json.dumps(as_json(result), ensure_ascii=False, indent=1) + "\n")
+            out.write(json_text(as_json(result)))
             return
         width = min(columns_of(out), WIDEST)
         for line in lines(result, (flags["page"] - 1) * flags["limit"] + 1, width, shown):

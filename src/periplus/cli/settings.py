@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from periplus.cli.options import (
-    Place,
     collection_folder,
     collection_option,
     collection_place,
@@ -30,7 +29,7 @@ from periplus.masking import masked_setting
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, number, size, visible
 from periplus.settings import SettingRow, as_values, read_files, read_presets, rows
-from periplus.values import Row
+from periplus.values import Place, Row
 
 # `periplus settings`: every setting with its flag, default and range.
 
@@ -226,7 +225,7 @@ SEGMENT_COLUMNS = ("segment", "urls", "pages", "failed", "depth", "deepest", "te
 @format_option(FORMATS)
 @option("-n --examples", "Pages named of each.", click.IntRange(0, 1000), 3)
 @output_option
-def segments(place: Path | str, format: str, examples: int, output: Path | None) -> None:
+def segments(place: Place, format: str, examples: int, output: Path | None) -> None:
     """List the segments of the table [segments], each with its sums and some of its pages.
 
     The first matching rule decides, so every URL is in one segment; `other` is the rest. Depth is the mean over fetched

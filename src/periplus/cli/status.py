@@ -4,7 +4,6 @@ and whether its crawl goes on.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from itertools import groupby
@@ -14,13 +13,13 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.cli.options import (
-    Place,
     collection_folder,
     collection_option,
     format_option,
     open_output,
     output_option,
     place_option,
+    write_output,
 )
 from periplus.cli.progress import say
 from periplus.errors import UsageError
@@ -28,6 +27,7 @@ from periplus.model.visit import Reason
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.wording import REASON_WORDS, count_of, number, size, traps_left, utc, visible, why_waits
 from periplus.settings import SUFFIX
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.collection import Status
@@ -49,11 +49,7 @@ def status(place: Place, format: str, output: Path | None) -> None:
 
     with open_collection(place) as reader:
         report = reader.status()
-    with open_output(output, exact=format != "text") as out:
-        if format == "json":
-            out.write(json.dumps(as_json(report), ensure_ascii=False, indent=1) + "\n")
-        else:
-            out.writelines(line + "\n" for line in lines(report))
+    write_output(output, lines(report), as_json(report) if format == "json" else None)
 
 
 @click.command()
@@ -159,7 +155,7 @@ def _runs(report: Status) -> Iterator[str]:
 
 def _run_state(report: Status) -> str:
     text = "paused: `periplus resume` continues it" if report.paused else "running"
-    return text + (f" with {count_of(report.workers, 'worker')}" if report.store else "")
+    return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
 
 
 def _run_end(run: RunRecord) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -16,7 +15,6 @@ import click
 from periplus.cli.options import (
     FOLDER,
     PATH,
-    Place,
     collection_folder,
     collection_option,
     columns_of,
@@ -25,11 +23,13 @@ from periplus.cli.options import (
     open_output,
     option,
     output_option,
+    write_output,
 )
 from periplus.cli.progress import Watch
 from periplus.errors import UsageError
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.present.wording import count_of, number, visible
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.templates import Templates
@@ -290,7 +290,7 @@ def analyse(
     """
     from periplus.api.engines import EngineRequest, StageParameters, analyse_dataset, one_dataset
     from periplus.cli.progress import Watch
-    from periplus.present.text import computed_json, computed_lines
+    from periplus.present.text import computed_lines
 
     request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))
     parameters = StageParameters(
@@ -303,11 +303,8 @@ def analyse(
     dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
     done = analyse_dataset(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
-    with open_output(output, exact=as_json) as out:
-        if as_json:
-            out.write(computed_json(done.choice.engine, done.choice.why, rows))
-        else:
-            out.writelines(line + "\n" for line in computed_lines(done.choice.engine, done.choice.why, rows))
+    values = {"engine": done.choice.engine, "why": done.choice.why, "stages": rows}
+    write_output(output, computed_lines(done.choice.engine, done.choice.why, rows), values if as_json else None)
 
 
 # `periplus keywords`: what pages, sites and answers are about, at a glance.
@@ -356,13 +353,8 @@ def keywords(
     watch = Watch()
     folder = collection_folder(collection)
     result = functions.keywords(folder, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
-    with open_output(output, exact=as_json) as out:
-        if as_json:
-            values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
-            out.write(json.dumps(values, ensure_ascii=False, indent=1) + "\n")
-        else:
-            for line in lines(result):
-                click.echo(line, file=out)
+    values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
+    write_output(output, lines(result), values if as_json else None)
 
 
 def lines(keywords: KeywordList) -> list[str]:

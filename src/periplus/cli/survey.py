@@ -12,7 +12,6 @@ import click
 
 from periplus.cli.options import (
     LongCommand,
-    Place,
     WholeNumber,
     collection_folder,
     collection_option,
@@ -33,6 +32,7 @@ from periplus.errors import UsageError
 from periplus.model.survey import SURVEY_LINKS
 from periplus.present.tables import FORMATS as ROW_FORMATS
 from periplus.present.wording import count_of
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.survey import Unit
@@ -292,7 +292,7 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
 @option("--bundle", "The organisation that it belongs to.", str, "")
 @click.option("--official/--not-official", default=True, help="Whether it is the organisation's official site.")
 @place_option
-def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Path | str, **flags: Any) -> None:
+def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Place, **flags: Any) -> None:
     """Add sites; a run that is at work takes them up within a second."""
     from periplus.api.survey import add_sites
     from periplus.urls.units import unit_of
@@ -312,7 +312,7 @@ def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Path | str, **fl
 @survey.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @place_option
-def remove(names: tuple[str, ...], place: Path | str) -> None:
+def remove(names: tuple[str, ...], place: Place) -> None:
     """Remove sites, by name, short name or prefix. Fetched pages are kept; no more are fetched."""
     from periplus.api.survey import remove_sites
 
@@ -326,7 +326,7 @@ def remove(names: tuple[str, ...], place: Path | str) -> None:
 @verbose_option
 @place_option
 @setting_options
-def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
+def run(place: Place, quiet: bool, verbose: int, **flags: Any) -> None:
     """Run a survey until its page or time budget is spent.
 
     You can kill it at any time: no link is lost, and the rule's state is restored. One request at a time to a host;
@@ -354,7 +354,7 @@ def run(place: Path | str, quiet: bool, verbose: int, **flags: Any) -> None:
 
 @survey.command()
 @place_option
-def stop(place: Path | str) -> None:
+def stop(place: Place) -> None:
     """Ask the run that is at work, in another terminal or job, to stop."""
     from periplus.api.survey import campaign_of
     from periplus.api.survey import stop as ask
@@ -370,12 +370,12 @@ def stop(place: Path | str) -> None:
 @click.option("--most", type=click.IntRange(-1), default=-1, help="Sites that are shown, best first; -1: all.")
 @output_option
 @place_option
-def status(place: Path | str, format: str, as_json: bool, most: int, output: Path | None) -> None:
+def status(place: Place, format: str, as_json: bool, most: int, output: Path | None) -> None:
     """Show the progress of a survey, also while it runs."""
     _show(place, output, most=most, as_json=as_json or format == "json")
 
 
-def _show(place: Path | str, output: Any, *, most: int = -1, as_json: bool = False) -> None:
+def _show(place: Place, output: Any, *, most: int = -1, as_json: bool = False) -> None:
     from periplus.api.survey import standing_of
     from periplus.present.harvest import standing_lines, write_standing_json
 

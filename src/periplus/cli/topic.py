@@ -13,7 +13,6 @@ import click
 from periplus.cli.options import (
     FOLDER,
     LongCommand,
-    Place,
     collection_folder,
     collection_option,
     collection_place,
@@ -28,12 +27,14 @@ from periplus.cli.options import (
     setting_options,
     settings_of,
     verbose_option,
+    write_output,
 )
 from periplus.cli.progress import Display, Watch, say, troubles
 from periplus.errors import UsageError
 from periplus.model.job import JobProgress
 from periplus.present.wording import count_of, duration, size, visible
 from periplus.settings import SUFFIX
+from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.labelling import Labelling
@@ -316,11 +317,7 @@ def _key() -> str:
 def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
     from periplus.present.text import topic_lines, topic_values
 
-    with open_output(output, exact=as_json) as out:
-        if as_json:
-            out.write(json.dumps(topic_values(learned), ensure_ascii=False, indent=1) + "\n")
-            return
-        out.writelines(line + "\n" for line in topic_lines(learned))
+    write_output(output, topic_lines(learned), topic_values(learned) if as_json else None)
 
 
 # `periplus topic crawl`: fetches pages about a topic from any site, starting from a few pages.

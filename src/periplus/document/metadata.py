@@ -44,7 +44,7 @@ def metadata(page: Reader, fields: Headers) -> Metadata:
             by_equivalent.setdefault(equivalent, content)
             if equivalent == "refresh" and (target := headers.refresh_target(content)):
                 refreshes.append(target)
-    robots = page_directives(fields.all("x-robots-tag"), directives)
+    noindex, nofollow = page_directives(fields.all("x-robots-tag"), directives)
     return Metadata(
         title=page.title[:TITLE_CHARS],
         description=" ".join(by_name.get("description", "").split())[:DESCRIPTION_CHARS],
@@ -52,8 +52,8 @@ def metadata(page: Reader, fields: Headers) -> Metadata:
         h1s=page.h1_count,
         images_without_alt=page.images_without_alt,
         language=_language(page.language, by_equivalent.get("content-language", ""), fields),
-        noindex=robots.noindex,
-        nofollow=robots.nofollow,
+        noindex=noindex,
+        nofollow=nofollow,
         last_modified=headers.date_s(by_equivalent.get("last-modified") or fields.get("last-modified")),
         expires=headers.date_s(by_equivalent.get("expires") or fields.get("expires")),
         refreshes=tuple(refreshes),
@@ -62,11 +62,11 @@ def metadata(page: Reader, fields: Headers) -> Metadata:
 
 def metadata_of_headers(fields: Headers) -> Metadata:
     """Metadata from the HTTP header only, for documents without their own."""
-    robots = page_directives(fields.all("x-robots-tag"), ())
+    noindex, nofollow = page_directives(fields.all("x-robots-tag"), ())
     return Metadata(
         language=_one_language(fields.get("content-language")),
-        noindex=robots.noindex,
-        nofollow=robots.nofollow,
+        noindex=noindex,
+        nofollow=nofollow,
         last_modified=headers.date_s(fields.get("last-modified")),
         expires=headers.date_s(fields.get("expires")),
     )

@@ -379,34 +379,25 @@ def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> Robot
     return RobotsAnswer(status, str(cause), part)
 
 
-@frozen
-class RobotsTags:
-    """The directives of a page."""
-
-    noindex: bool
-    nofollow: bool
-
-
 # Directives with a colon
 _VALUE_DIRECTIVES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _NAME = re.compile(r"[\w-]+")
 
 
-def page_directives(
-    header_values: Sequence[str], meta_contents: Sequence[tuple[str, str]], token: str = PRODUCT_TOKEN
-) -> RobotsTags:
-    """Combines X-Robots-Tag values and meta elements (name, content) for all robots or for us; the stricter applies.
+def page_directives(header_values: Sequence[str], meta_contents: Sequence[tuple[str, str]]) -> tuple[bool, bool]:
+    """(noindex, nofollow) of a page: combines X-Robots-Tag values and meta elements (name, content) for all robots or
+    for us; the stricter applies.
 
     Source: Google's and Bing's documentation of robots meta tags; no standard covers them.
     """
-    ours = {"robots", "*", token.lower()}
+    ours = {"robots", "*", PRODUCT_TOKEN.lower()}
     words: set[str] = set()
     for value in header_values:
         words |= _words_of_header(value.lower(), ours)
     for name, content in meta_contents:
         if name.strip().lower() in ours:
             words.update(re.split(r"[\s,;]+", content.lower()))
-    return RobotsTags(not words.isdisjoint({"noindex", "none"}), not words.isdisjoint({"nofollow", "none"}))
+    return not words.isdisjoint({"noindex", "none"}), not words.isdisjoint({"nofollow", "none"})
 
 
 def _words_of_header(value: str, ours: set[str]) -> set[str]:

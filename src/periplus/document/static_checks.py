@@ -240,16 +240,10 @@ def _structured_data_notes(tree: html.Tree) -> _Notes:
     wrong format.
     """
     if faults := json_faults(tree):
-        yield StaticNote("structured-syntax", len(faults), faults[0].words), faults[0].script
+        yield StaticNote("structured-syntax", len(faults), faults[0][1]), faults[0][0]
     if not html.elements(tree, "script") and html.first(tree, "[itemscope],[typeof]") is None:
         return
-    lacks = lacks_of(items_of(tree, _ANYWHERE))
-    rows = (
-        ("structured-incomplete", lacks.required),
-        ("structured-sparse", lacks.recommended),
-        ("structured-value", lacks.values),
-    )
-    for code, words in rows:
+    for code, words in lacks_of(items_of(tree, _ANYWHERE)).items():
         if words:
             yield StaticNote(code, len(words), "; ".join(words)[:500]), html.first(tree, _STRUCTURED_DATA)
 

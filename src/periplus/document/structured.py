@@ -51,13 +51,6 @@ class StructuredValue(NamedTuple):
     value: str
 
 
-class JsonFault(NamedTuple):
-    """An unreadable JSON-LD script, and the reason."""
-
-    script: html.Element
-    words: str
-
-
 def values_of(tree: html.Tree, url: Url) -> Iterator[StructuredValue]:
     """The values of a page, item by item; at most VALUES_MOST. url: of the page, the base of translations."""
     count = 0
@@ -130,8 +123,8 @@ def json_scripts(tree: html.Tree) -> list[html.Element]:
     ]
 
 
-def json_faults(tree: html.Tree) -> list[JsonFault]:
-    """Faults in a page's JSON-LD scripts: invalid JSON (RFC 8259), or not readable for search engines."""
+def json_faults(tree: html.Tree) -> list[tuple[html.Element, str]]:
+    """(script, fault) of a page's JSON-LD scripts: invalid JSON (RFC 8259), or not readable for search engines."""
     faults = []
     for script in json_scripts(tree):
         data, fault = _load(script)
@@ -139,7 +132,7 @@ def json_faults(tree: html.Tree) -> list[JsonFault]:
         if not fault and any(isinstance(thing, dict) and _lacks_context(thing) for thing in objects):
             fault = "no @context"
         if fault:
-            faults.append(JsonFault(script, fault))
+            faults.append((script, fault))
     return faults
 
 
@@ -371,18 +364,10 @@ _FORMS = (
 _WORDS_MOST = 5  # most types or values named in a note
 
 
-class Lacks(NamedTuple):
-    """Missing properties and invalid values of a page's items, as text such as `Product without name, offers or
-    review`; distinct.
+def lacks_of(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
+    """Checks the schema.org items: distinct texts such as `Product without name, offers or review` by the code of the
+    finding. A part given by @id is looked up on the page.
     """
-
-    required: tuple[str, ...]
-    recommended: tuple[str, ...]
-    values: tuple[str, ...]  # such as `price: 1.000 EUR`: not in a format that search engines read
-
-
-def lacks_of(items: Iterable[Item]) -> Lacks:
-    """Checks the schema.org items. A part given by @id is looked up on the page."""
     items = list(items)
     by_id: dict[str, Item] = {}
     for item, _ in _walk(items, ""):
@@ -407,7 +392,8 @@ def lacks_of(items: Iterable[Item]) -> Lacks:
                 and any(name in names and not form.fullmatch(value) for names, form in _FORMS)
             ):
                 values[f"{name}: {value[:60]}"] = None
-    return Lacks(*(tuple(words)[:_WORDS_MOST] for words in (required, recommended, values)))
+    lacks = {"structured-incomplete": required, "structured-sparse": recommended, "structured-value": values}
+    return {code: tuple(words)[:_WORDS_MOST] for code, words in lacks.items()}
 
 
 def _walk(items: Iterable[Item], above: str) -> Iterator[tuple[Item, str]]:

@@ -49,8 +49,8 @@ def _folder_queue(folder: Path) -> tuple[JobQueue, Clock]:
 
 
 def _database_queue(store: str, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+    from periplus.store.database_address import address_of
     from periplus.store.postgres import schema
-    from periplus.store.postgres.address import address_of
     from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
     from periplus.store.postgres.statements import DatabaseClock, database_queue
 

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from periplus.model.arrays import Floats32, Ints, Ints32, Mask, Unsigned8, Unsigned32
-from periplus.model.ports import RunRecord
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.values import frozen
@@ -92,33 +91,13 @@ class PageRows:
         return cls(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
 
 
-@frozen
-class UrlFacts:
-    """Result for one URL. target: redirect target, or empty."""
-
-    url: Url
-    reason: Reason
-    status: int  # 0: no answer
-    rule: str
-
-
-class SiteReader(Protocol):
-    """Reads one snapshot of a collection for analyses, independent of the kind of store."""
-
-    def runs(self) -> Sequence[RunRecord]:
-        """Runs of the collection, oldest first."""
-
-    def is_being_crawled(self, now: float) -> bool: ...
+class SiteArrays(Protocol):
+    """Reads whole sites for analyses, independent of the kind of store. Call it within a snapshot."""
 
     def redirects(self) -> LinkRows:
         """Redirects and aliases of the whole collection: the target of each redirect, as last seen, and the page of
         each alias; one link per URL.
         """
-
-    def site_of(self, url_id: int) -> SiteKey | None:
-        """Site of a known URL, or None."""
-
-    def url_facts(self, url_id: int) -> UrlFacts | None: ...
 
     def urls(self, site: SiteKey) -> UrlRows:
         """All known URLs of the site."""

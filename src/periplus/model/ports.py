@@ -326,6 +326,9 @@ class CrawlStore(Protocol):
 # Implemented for SQLite folders and for PostgreSQL.
 
 
+CHECK = "check"  # the kind of run that checks links
+
+
 @frozen
 class RunRecord:
     """A stored run. state: running, done, stopped, suspicious or failed; note: the reason."""

@@ -254,7 +254,15 @@ PAGE = replace(
         *ALL_URLS.columns,
         *columns_of("""
         other_charset text filled: declared encoding that was not used | p.other_charset
-        has_bytes boolean: whether its bytes are stored | coalesce(length(b.data) > 0, 0)
+    """),
+        Column(
+            "has_bytes",
+            BOOLEAN,
+            "whether its bytes are stored",
+            "coalesce(length(b.data) > 0, 0)",
+            "coalesce(length(b.data) > 0 OR b.segment IS NOT NULL, false)",
+        ),
+        *columns_of("""
         has_text boolean: whether its text is stored | b.text IS NOT NULL
         has_xml boolean: whether its canonical XML is stored | x.body_id IS NOT NULL
         has_screenshot boolean: whether a screenshot is stored | g.screenshot IS NOT NULL

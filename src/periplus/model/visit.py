@@ -249,3 +249,13 @@ def urls_by_state(tallies: Iterable[StateTally]) -> dict[State, int]:
     for tally in tallies:
         counts[tally.state] += tally.urls
     return counts
+
+
+@frozen
+class UrlFacts:
+    """Result for one URL. target: redirect target, or empty."""
+
+    url: Url
+    reason: Reason
+    status: int  # 0: no answer
+    rule: str

@@ -474,20 +474,14 @@ class Circles:
     def labels(self, order: Sequence[int], sheet: tuple[float, float]) -> dict[int, str]:
         """Names that are drawn, by their circles, the first of the order first. sheet: as in `label_spots`."""
         spots = label_spots(self, order, sheet, every=len(self.names) <= MOST_LABELS)
-        return {spot.place: caption(spot.x, spot.y, spot.name, "halo mid") for spot in spots}
+        return {place: caption(x, y, self.names[place], "halo mid") for place, x, y in spots}
 
 
-class Label(NamedTuple):
-    """A name, and the middle of its base line."""
-
-    place: int
-    name: str
-    x: float
-    y: float
-
-
-def label_spots(circles: Circles, order: Sequence[int], sheet: tuple[float, float], *, every: bool) -> Iterator[Label]:
-    """Names within, below, above or beside their circles, the first of the order first.
+def label_spots(
+    circles: Circles, order: Sequence[int], sheet: tuple[float, float], *, every: bool
+) -> Iterator[tuple[int, float, float]]:
+    """(circle, x and y of the middle of its name's base line), within, below, above or beside the circles, the first
+    of the order first.
 
     sheet: its width, and where it begins below its head. every: a name without a free spot is given all
     the same, else left out.
@@ -512,7 +506,7 @@ def label_spots(circles: Circles, order: Sequence[int], sheet: tuple[float, floa
             continue
         spot = (free or spots)[0]
         taken.append((spot[0] - half, spot[1] - 10, spot[0] + half, spot[1] + 3))
-        yield Label(place, circles.names[place], *spot)
+        yield place, *spot
 
 
 def _is_free(

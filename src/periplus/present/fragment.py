@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from periplus.model.survey import Unit
 from periplus.model.webometrics import (
@@ -170,13 +170,6 @@ HUES = {"target": "teal", "communicator": "red", "strong": "amber", "weak": "gre
 LARGEST, LEAST = 78.0, 54.0  # radii of companion sets: the area goes by sites, but a set of one must hold its name
 
 
-class _Spot(NamedTuple):
-    """Position of a set's circle; middle: x + y i, px."""
-
-    middle: complex
-    radius: float
-
-
 def write_fragment_svg(model: FragmentModel, title: str, about: str, out: TextIO) -> None:
     """The model as SVG that needs nothing else: of a set its sites, how many were probed, its documents;
     of a relation links, pairs, density.
@@ -193,7 +186,7 @@ def write_fragment_svg(model: FragmentModel, title: str, about: str, out: TextIO
         width = 1.0 + 9.0 * math.sqrt(relation.links / widest)
         marks.append(arrow(way, width, 9 + 1.2 * width))
     for part in model.sets:
-        marks += _set(part, spots[part.name], within.get(part.name))
+        marks += _set(part, *spots[part.name], within.get(part.name))
     for relation, way in zip(drawn, ways, strict=True):
         x, y = way.middle.real, way.middle.imag
         marks.append(caption(x, y, count_of(relation.links, "link"), "mid halo small"))
@@ -205,23 +198,24 @@ def write_fragment_svg(model: FragmentModel, title: str, about: str, out: TextIO
     write_sheet(out, SIZE, f"{title}: model of the web fragment", marks)
 
 
-def _spot(part: SiteSet, most: int) -> _Spot:
+def _spot(part: SiteSet, most: int) -> tuple[complex, float]:
+    """(middle as x + y i, radius) of a set's circle, px."""
     if part.name == "target":
-        return _Spot(MIDDLE, TARGET_RADIUS)
+        return MIDDLE, TARGET_RADIUS
     angle = math.radians(PLACES[part.name])
     radius = max(LARGEST * math.sqrt(len(part.sites) / most), LEAST)
-    return _Spot(MIDDLE + complex(AROUND[0] * math.cos(angle), AROUND[1] * math.sin(angle)), radius)
+    return MIDDLE + complex(AROUND[0] * math.cos(angle), AROUND[1] * math.sin(angle)), radius
 
 
-def _way(relation: SetRelation, spots: Mapping[str, _Spot]) -> Bow:
+def _way(relation: SetRelation, spots: Mapping[str, tuple[complex, float]]) -> Bow:
     (start, first), (end, second) = spots[relation.source], spots[relation.end]
     return bow(start, end, (first + 2, second + 3), 44)
 
 
-def _set(part: SiteSet, spot: _Spot, own: SetRelation | None) -> Iterator[str]:
+def _set(part: SiteSet, middle: complex, radius: float, own: SetRelation | None) -> Iterator[str]:
     """The circle of a set, its words within that of the target set, and below the others."""
-    x, y, target = spot.middle.real, spot.middle.imag, part.name == "target"
-    yield element("circle", HUES[part.name] + ("" if part.sites else " cited"), cx=x, cy=y, r=spot.radius)
+    x, y, target = middle.real, middle.imag, part.name == "target"
+    yield element("circle", HUES[part.name] + ("" if part.sites else " cited"), cx=x, cy=y, r=radius)
     lift = 27.0 if target else 3.0
     yield caption(x, y - lift, "target set" if target else part.name, "mid strong")
     yield caption(x, y - lift + 16, count_of(len(part.sites), "site"), "mid")
@@ -230,6 +224,6 @@ def _set(part: SiteSet, spot: _Spot, own: SetRelation | None) -> Iterator[str]:
         lines = [f"{number(part.probed)} probed, {count_of(part.documents, 'document')}"]
     if own:
         lines.append(f"{count_of(own.links, 'link')} within")
-    first = y + 5 if target else y + spot.radius + 15
+    first = y + 5 if target else y + radius + 15
     for place, line in enumerate(lines):
         yield caption(x, first + 14 * place, line, "mid small" + ("" if target else " halo soft"))

@@ -133,12 +133,12 @@ def _parts(urls: Sequence[str], weights: Sequence[int] | None = None) -> tuple[l
 
 
 def _radii(weight: Floats) -> Floats:
-    """Areas by weight; one outlier does not shrink the rest."""
+    """Areas by weight; one outlier does not shrink the rest, and circles of equal weight do not overlap."""
     if not len(weight):
         return weight
     high = max(float(np.quantile(weight, 0.99)), 1e-30)
     radii: Floats = LEAST_R + (MOST_R - LEAST_R) * np.sqrt(np.minimum(weight / high, 1.0))
-    return radii
+    return np.minimum(radii, radii * STEP / 2 / float(np.median(radii)))
 
 
 def _leading_links(graph: LinkGraph, place: Ints) -> Ints:
@@ -271,8 +271,8 @@ def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
     order = np.argsort(-r, kind="stable")[:MOST_LABELS].tolist()
     names = short_names([graph.name[node] for node in order], NAME_SIGNS)
     circles = Circles(np.stack((x[order], y[order]), axis=1), r[order], names)
-    for spot in label_spots(circles, range(len(order)), (width, 84), every=False):
-        marks.append(caption(spot.x, spot.y, spot.name, "halo mid"))
+    for place, left, top in label_spots(circles, range(len(order)), (width, 84), every=False):
+        marks.append(caption(left, top, names[place], "halo mid"))
     marks += [caption(width - 14, height - 10, "lines lead to the parent in the map", "soft small end")]
     write_sheet(out, (math.ceil(width), math.ceil(height)), f"{graph.title}: {graph.about}", marks, kind="site")
 

@@ -14,7 +14,7 @@ from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import TellingWord, Topic
 from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, number, size, visible
-from periplus.values import JsonObject, frozen
+from periplus.values import JsonObject
 
 if TYPE_CHECKING:
     from periplus.model.page import PageSummary
@@ -22,16 +22,8 @@ if TYPE_CHECKING:
     from periplus.model.visit import Headers
 
 
-@frozen
-class PlanLines:
-    """Lines, each about one kind of thing of which there is some."""
-
-    goes: tuple[str, ...]
-    stays: tuple[str, ...]
-
-
-def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
-    """Most important for the user first."""
+def plan_lines(plan: DeletionPlan, deletion: Deletion) -> tuple[list[str], list[str]]:
+    """(what goes, what stays), each a line for one kind of thing, most important for the user first."""
     read = f", with {'its' if plan.pages == 1 else 'their'} contents"
     orphans = f", {number(plan.orphans)} of them known only from these pages" if plan.orphans else ""
     texts = f" that no other page has, {number(plan.texts)} with text and blocks"
@@ -52,7 +44,7 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> PlanLines:
     after = "they are queued to be fetched again" if deletion.again else "they are not fetched until a crawl lists them"
     linked = "that other pages link to, or that are start addresses or in a sitemap"
     stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
-    return PlanLines(tuple(line for count, line in kinds if count), (stays,) if plan.staying else ())
+    return [line for count, line in kinds if count], [stays] if plan.staying else []
 
 
 Rows = Sequence[Mapping[str, Any]]  # of periplus.analyse.engines.stages.StageResult
@@ -75,10 +67,6 @@ def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
     )
     made = sum(not row["was_there"] for row in rows)
     yield f"{count_of(made, 'stage')} computed, {number(len(rows) - made)} there already."
-
-
-def computed_json(engine: str, why: str, rows: Rows) -> str:
-    return json_text({"engine": engine, "why": why, "stages": [dict(row) for row in rows]})
 
 
 BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
-from collections.abc import Collection
 from pathlib import Path
 
 from periplus.errors import StoreError
-from periplus.retrieval.index import COMMIT_FILE, FILE, FOLDER, SEARCH_REQUEST_FILE, STATE, translate_errors
+from periplus.retrieval.index import COMMIT_FILE, FILE, FOLDER, translate_errors
 
 # A commit consists of files that never change and `meta.json`, which names them. The engine deletes a file only after a
 # newer `meta.json` no longer names it. If `meta.json` is the same before and after linking, the set of links is
@@ -52,20 +51,3 @@ def engine_files(where: Path, meta: bytes) -> list[str]:
     deletes = {f"{name}.{segment['opstamp']}.del" for name, segment in ids.items() if segment}
     there = (path.name for path in where.iterdir() if path.name.partition(".")[0] in ids)
     return sorted(name for name in there if not name.endswith(".del") or name in deletes)
-
-
-def replace_files(folder: Path, names: Collection[str], arrived: Path) -> None:
-    """Replaces the index in folder with one made elsewhere: files already there plus those moved from `arrived`.
-
-    It has no metadata until `write_state`. For the index's only writer.
-    """
-    where = folder / FOLDER
-    with translate_errors(folder):
-        where.mkdir(exist_ok=True)
-        (where / STATE).unlink(missing_ok=True)
-        for name in sorted(names, key=lambda name: name == COMMIT_FILE):
-            if (arrived / name).exists():
-                (arrived / name).replace(where / name)
-        for path in where.iterdir():
-            if path.name not in names and path.name != SEARCH_REQUEST_FILE:
-                path.unlink()

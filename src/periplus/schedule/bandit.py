@@ -20,6 +20,7 @@ from periplus.model.web import SiteKey, Url
 from periplus.model.webometrics import RECENT_PAGES
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_name, registered_domain
+from periplus.values import frozen
 
 # All arrays have the shape worlds x sites: a campaign is one world; a simulation runs hundreds of worlds at once with
 # the same code.
@@ -155,7 +156,7 @@ class Novelty:
 Score = Callable[[Yields, np.random.Generator], Floats]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChoiceRule:
     """First `first` pages of each site; then repeatedly a block of pages of the site with the greatest score.
 

@@ -19,7 +19,6 @@ from periplus.model.frontier import (
     StoredRobots,
     TrapMemory,
     TrapTally,
-    WorkerRow,
 )
 from periplus.model.page import Blocks, Part
 from periplus.model.tables import HAS_PAGE
@@ -273,15 +272,6 @@ def backlog(statements: Statements, most: int, now: float) -> Backlog:
     return Backlog(int(hosts), int(waiting), to_fetch, tuple(busiest), lag_s)
 
 
-def workers(statements: Statements, now: float) -> tuple[WorkerRow, ...]:
-    """Registered workers, in the order of their registration."""
-    find = (
-        "SELECT w.host, w.pid, w.lease_until - ?, (SELECT count(*) FROM host h WHERE h.lease_by = w.name),"
-        " w.commits, w.pages, w.commit_s FROM worker w ORDER BY w.joined, w.name"
-    )
-    return tuple(WorkerRow(*row) for row in statements.rows(find, (now,)))
-
-
 class PageBlocks(NamedTuple):
     """A page and its text.
 
@@ -314,7 +304,7 @@ class PageBlocks(NamedTuple):
         return date.when if date else self.last_modified or self.fetched
 
 
-def pages_statement(dialect: Dialect) -> str:
+def pages_statement(dialect: Dialect, which: str = HAS_PAGE) -> str:
     """SELECT statement of the current pages, for `page_of`; conditions can be appended."""
     return (
         "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title,"
@@ -322,7 +312,7 @@ def pages_statement(dialect: Dialect) -> str:
         " p.author, p.date_published, p.date_modified"
         f" FROM page p JOIN url u ON {dialect.beside('u', 'p')}u.id = p.url_id"
         f" JOIN host h ON {dialect.beside('h', 'u')}h.id = u.host_id"
-        f" LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id WHERE {HAS_PAGE}"
+        f" LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id WHERE {which}"
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,21 @@ from numpy.typing import NDArray
 
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import Block, CodedColumn, UrlPlaces, WholeRows
+from periplus.model.dataset import LINKS, PAGES, URLS, Block, CodedColumn, UrlPlaces, WholeRows
+from periplus.model.graph import LinkRows, PageRows, UrlRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
+from periplus.model.ports import RunRecord
+from periplus.model.tables import HAS_PAGE, Table
+from periplus.model.web import SiteKey
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
-from periplus.values import frozen
+from periplus.store.reader import CollectionReader
+from periplus.store.views import by_key, numeric
+from periplus.values import Row, frozen
 
 # URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
 URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
+BLOCK_ROWS = 10_000
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
@@ -60,6 +68,120 @@ def _load(path: Path) -> NDArray[Any]:
         return np.load(path, mmap_mode="r")  # type: ignore[no-any-return]
     except ValueError:  # an empty array cannot be mapped
         return np.load(path)  # type: ignore[no-any-return]
+
+
+_REDIRECTS = """
+SELECT source, target FROM (
+    SELECT l.source, l.target, row_number() OVER (PARTITION BY l.source ORDER BY l.last_seen DESC, l.target) AS place
+    FROM url u JOIN link l ON {}l.source = u.id WHERE u.reason = 'redirect' AND l.kind = 'redirect') r WHERE place = 1
+UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON {}u.id = a.url_id
+WHERE u.reason = 'alias' AND a.page_id IS NOT NULL
+"""
+
+
+def redirects(reader: CollectionReader) -> LinkRows:
+    """Target of each redirect, as last seen, and page of each alias; one link per URL."""
+    beside = reader.statements.dialect.beside
+    return LinkRows(*pairs(reader, _REDIRECTS.format(beside("l", "u"), beside("u", "a"))))
+
+
+def pairs(reader: CollectionReader, find: str) -> tuple[Ints, Ints]:
+    """Reads two integer columns."""
+    rows = np.concatenate([np.zeros((0, 2), np.int64), *reader.numbers(find, 2)])
+    return rows[:, 0], rows[:, 1]
+
+
+class StoredSites:
+    """`model.graph.SiteArrays` of a collection."""
+
+    def __init__(self, reader: CollectionReader) -> None:
+        self._reader = reader
+
+    def redirects(self) -> LinkRows:
+        return redirects(self._reader)
+
+    def urls(self, site: SiteKey) -> UrlRows:
+        find = "SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE "
+        return UrlRows.of(self._blocks(find + self._reader.of_site(site)))
+
+    def links(self, site: SiteKey) -> LinkRows:
+        return self._reader.clicks_of(site)
+
+    def pages(self, site: SiteKey) -> PageRows:
+        beside = self._reader.statements.dialect.beside("p", "u")
+        find = f"SELECT u.id, p.title, p.media_type, p.size FROM url u JOIN page p ON {beside}p.url_id = u.id WHERE "
+        return PageRows.of(self._blocks(f"{find}{self._reader.of_site(site)} ORDER BY u.id"))
+
+    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
+        find = f"SELECT u.id, u.status FROM url u WHERE {self._reader.of_site(site)} AND u.status > 0"
+        return pairs(self._reader, find)
+
+    def _blocks(self, find: str) -> Iterator[list[Row]]:
+        rows = self._reader.stream(find)
+        while block := list(islice(rows, BLOCK_ROWS)):
+            yield block
+
+
+class StoredRows:
+    """`model.dataset.WholeRows` of a collection, within a snapshot."""
+
+    def __init__(self, reader: CollectionReader) -> None:
+        self._reader, self._dialect = reader, reader.statements.dialect
+
+    def runs(self) -> Sequence[RunRecord]:
+        return self._reader.runs()
+
+    def hosts(self) -> Sequence[tuple[int, str, str]]:
+        find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
+        return [(host_id, key, site) for host_id, key, site in self._reader.statements.rows(find)]
+
+    def moment(self) -> str:
+        has_moments = self._dialect.has_shards
+        return str(self._reader.statements.rows("SELECT pg_export_snapshot()")[0][0]) if has_moments else ""
+
+    def ids(self) -> Iterator[Ints]:
+        self._reader.plan(scans=True)
+        shard = "u.shard" if self._dialect.has_shards else "0"
+        return self._reader.numbers(f"SELECT u.id, {shard} FROM url u ORDER BY u.text{self._dialect.text_order}", 2)
+
+    def redirects(self) -> LinkRows:
+        self._reader.plan(scans=True)
+        return redirects(self._reader)
+
+    def urls(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._rows(self._all_of(URLS), "u", "id", places)
+
+    def pages(self, places: UrlPlaces) -> Sequence[Row]:
+        return self._rows(self._all_of(PAGES), "p", "url_id", places)
+
+    def links(self, places: UrlPlaces) -> Ints:
+        self._reader.plan(scans=False)
+        width = len(LINKS.columns)
+        blocks = self._reader.numbers(self._all_of(LINKS) + self._among("l", "source", places), width)
+        return np.concatenate([np.zeros((0, width), np.int64), *blocks])
+
+    def texts(self, places: UrlPlaces) -> Sequence[Row]:
+        find = (
+            "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p"
+            f" JOIN url u ON {self._dialect.beside('u', 'p')}u.id = p.url_id"
+            f" JOIN body b ON {self._dialect.beside('b', 'p')}b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
+        )
+        return self._rows(find, "p", "url_id", places)
+
+    def _all_of(self, table: Table) -> str:
+        return numeric(by_key(table, self._dialect), self._dialect)
+
+    def _rows(self, find: str, table: str, key: str, places: UrlPlaces) -> Sequence[Row]:
+        self._reader.plan(scans=False)
+        return self._reader.statements.rows(find + self._among(table, key, places))
+
+    def _among(self, table: str, key: str, places: UrlPlaces) -> str:
+        """SQL condition. The numbers are part of the text, since COPY takes no parameters."""
+        shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (places.shards, places.ids))
+        if not self._dialect.has_shards:
+            return f" AND {table}.{key} IN (SELECT value FROM json_each('[{ids}]'))"
+        rows = f"unnest('{{{shards}}}'::smallint[], '{{{ids}}}'::bigint[])"
+        return f" AND ({table}.shard, {table}.{key}) IN (SELECT * FROM {rows})"
 
 
 def numbering(rows: WholeRows, hosts: Sequence[tuple[int, str, str]]) -> Numbering:

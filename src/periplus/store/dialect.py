@@ -5,6 +5,7 @@ A shared statement uses `?` for its values and takes the differing parts from it
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from periplus.values import frozen
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
+ID_WIDTH: Final = 21  # of a target in SQLite's page_links: a space, a sign and 19 digits
 SHARDS: Final = 256  # upper limit of concurrent merges; a smallint, and part of the stored format
 
 
@@ -36,6 +38,11 @@ class Dialect:
     position: str  # function: position of the second text in the first
     of_long_text: str  # a text in an index: a digest in PostgreSQL, whose index entries are limited to 2,700 bytes
     is_false: str  # condition that a 0/1 column is 0, as written in the partial indexes
+    among: str  # condition: the value is in a list, see `list_value`
+    linking: str  # subquery: ids of pages whose links may lead to a URL
+    text_order: str  # orders texts by code points
+    time: str  # a time in seconds since the epoch, as text in UTC
+    millis: str  # the same in milliseconds, rounded half away from zero so that both databases give equal tables
     for_update: str  # locks the selected rows; empty in SQLite, which has one writer at a time
     skip_locked: str  # the same, but skips rows that are locked
     has_shards: bool
@@ -60,6 +67,16 @@ class Dialect:
         """Prefix of the conditions of a join."""
         return f"{table}.shard = {other}.shard AND " if self.has_shards else ""
 
+    def anywhere(self, table: str) -> str:
+        """Prefix of the conditions on a key whose shard is unknown: an index look-up per shard. BETWEEN would read the
+        whole index.
+        """
+        return f"{table}.shard IN ({', '.join(map(str, range(SHARDS)))}) AND " if self.has_shards else ""
+
+    def list_value(self, values: Iterable[object]) -> object:
+        """The parameter of the condition `among`."""
+        return list(values) if self.has_shards else json.dumps(list(values))
+
     def shard_of(self, site: SiteKey) -> int:
         return shard_of(site) if self.has_shards else 0
 
@@ -74,6 +91,12 @@ SQLITE = Dialect(
     position="instr",
     of_long_text="{}",
     is_false="NOT {}",
+    among="IN (SELECT value FROM json_each(?))",
+    # pages whose targets contain the id as text: checking only their links takes half the time
+    linking=f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('%{ID_WIDTH}d', ?) AS BLOB)))",
+    text_order="",
+    time="strftime('%Y-%m-%dT%H:%M:%SZ', nullif({}, 0), 'unixepoch')",
+    millis="CAST(round(nullif({}, 0) * 1000) AS INTEGER)",
     for_update="",
     skip_locked="",
     has_shards=False,
@@ -86,6 +109,13 @@ POSTGRES = Dialect(
     position="strpos",
     of_long_text="md5({})",
     is_false="{} = 0",
+    among="= ANY(?)",
+    linking="(SELECT source FROM page_links WHERE targets @> ARRAY[?::bigint])",
+    text_order=' COLLATE "C"',
+    # rounded to milliseconds, then truncated to seconds, as SQLite does
+    time="to_char(to_timestamp(floor(nullif({}, 0) * 1000 + 0.5) / 1000) AT TIME ZONE 'UTC',"
+    """ 'YYYY-MM-DD"T"HH24:MI:SS"Z"')""",
+    millis="trunc(nullif({0}, 0) * 1000 + sign({0}) * 0.5)::bigint",
     for_update=" FOR NO KEY UPDATE",
     skip_locked=" FOR UPDATE SKIP LOCKED",
     has_shards=True,

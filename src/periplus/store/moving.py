@@ -30,10 +30,12 @@ computed results.
 FILES = tuple(  # files of a folder that are stored in the table `file`
     f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
 )
+CHANGES = "changes"  # key of `meta`: number of changes of a collection in a database by others than crawls
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
-    | {"copied", "edited", "busy_until", "as_of"}  # keys of a local copy
+    | {"copied", "busy_until", "as_of"}  # keys of a local copy
+    | {CHANGES}
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1
@@ -122,18 +124,6 @@ def sum_rows(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]
     for row in rows:
         total.add(row[skip:])
         yield row
-
-
-def changed_rows(
-    before: Iterable[Row], after: Iterable[Row], places: Sequence[int]
-) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Compares two sets of rows: (keys of removed or changed rows, new or changed rows).
-
-    places: indices of the key values in a row.
-    """
-    old, new = ({tuple(row[place] for place in places): row for row in rows} for rows in (before, after))
-    gone = [name for name, row in old.items() if new.get(name) != row]
-    return gone, [row for name, row in new.items() if old.get(name) != row]
 
 
 def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from periplus.errors import StoreError
 from periplus.masking import masked_setting
+from periplus.model.audit import FaultNote
 from periplus.model.frontier import RefreshFinding
 from periplus.model.ports import RunRecord
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
+from periplus.store import notes
 from periplus.store.dialect import Statements
 from periplus.store.notes import note, put_note
 
+T = TypeVar("T")
 # A pause is an entry in the table meta until the crawl is resumed or ends, or another one begins.
 PAUSE_KEY = "paused"  # key in meta; value: time of the pause
 IS_PAUSED = f"EXISTS (SELECT 1 FROM meta WHERE name = '{PAUSE_KEY}')"
@@ -55,6 +60,36 @@ def refuse(statements: Statements, *, unless: str = "") -> None:
     if place and place != unless:
         use = "; delete it by `DROP SCHEMA`" if statements.dialect.has_shards else ", to be read"
         raise StoreError(f"this collection moved to {place}: crawl there. The old copy is unchanged{use}.")
+
+
+class HomeRecords(Protocol):
+    """The part of `model.ports.CrawlHome` that is the same for every database: its runs and notes."""
+
+    @abstractmethod
+    def read(self, action: Callable[[Statements], T]) -> T:
+        """Runs a read-only action and returns its result. Raises NoCollection, StoreError."""
+
+    @abstractmethod
+    def change(self, action: Callable[[Statements], T]) -> T:
+        """Runs an action in one transaction and returns its result. Raises as `read`."""
+
+    def note(self, name: str) -> str:
+        return self.read(lambda statements: notes.note(statements, name))
+
+    def change_note(self, name: str, changed: Callable[[str], str]) -> str:
+        return self.change(lambda statements: notes.change_note(statements, name, changed))
+
+    def note_fault(self, note: FaultNote) -> None:
+        self.change(lambda statements: notes.put_fault_note(statements, note))
+
+    def fault_notes(self) -> tuple[FaultNote, ...]:
+        return self.read(notes.fault_notes)
+
+    def runs(self) -> Sequence[RunRecord]:
+        return self.read(records)
+
+    def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
+        return self.read(lambda statements: findings(statements, run_id))
 
 
 def begin(

@@ -53,11 +53,11 @@ def delete(request: Request) -> Response:
         values["typed"] = name_of(place)
         return rendering.answer(request, "delete.html", values)
     plan = deleting.plan(folder, deletion)
-    lines = plan_lines(plan, deletion)
+    goes, stays = plan_lines(plan, deletion)
     values |= {
         "plan": plan,
-        "goes": lines.goes,
-        "stays": lines.stays,
+        "goes": goes,
+        "stays": stays,
         "request": deletion,
         "pages": " ".join(map(key, deletion.pages)),
         "at_once": deleting.BATCH,

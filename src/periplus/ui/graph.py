@@ -26,9 +26,10 @@ from periplus.model.web import Url
 from periplus.present.graphs import write_gexf
 from periplus.present.network import Ego, EgoNode, write_ego_svg
 from periplus.present.wording import count_of, labels, short, without_site_name
-from periplus.store.sqlite import inlinks, listing, page_rows, reading, runs
+from periplus.store.reader import Brief
+from periplus.store.sqlite import inlinks, reading, runs
 from periplus.store.sqlite.inlinks import StoredInlinkIndex
-from periplus.store.sqlite.page_rows import Brief
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, now, state_of
 from periplus.urls.canonical import url_id
@@ -180,7 +181,7 @@ def neighbours_of(
 
     web: of the request's grouping. Raises UsageError for a URL that the index does not know.
     """
-    url = listing.resolve_url(connection, request.url)
+    url = SqliteReader(connection).resolve_url(request.url)
     place = inlinks.place_of(index, url_id(url))
     if place < 0:
         raise UsageError(
@@ -190,7 +191,7 @@ def neighbours_of(
     ids = index.links.ids[[node.place for node in near.nodes]].tolist()
     if request.grouping is Grouping.PAGE:
         ids[0] = url_id(url)
-    briefs = page_rows.briefs(connection, ids)
+    briefs = SqliteReader(connection).briefs(ids)
     missed = inlinks.moment_of(connection).visit - index.moment.visit
     nodes, ranks = _neighbours(near, briefs, request.grouping, web), tuple(node.rank for node in near.nodes)
     return Around(nodes, near.links, near.neighbours, near.bounded, ranks, tuple(briefs), missed)

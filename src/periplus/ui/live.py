@@ -39,11 +39,12 @@ from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.start import allows_private, offered_consents, renewal
 from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
-from periplus.ui.watching import Moment
+from periplus.ui.watching import Folder, Moment
 
 EVERY_S = 1.0  # seconds between updates
 SHARED_S = 0.9  # as old a picture may be that is shown to others too
 WAIT_S = 0.5  # for what takes long; it goes on, and comes by the stream
+MANY_ERRORS = 0.1  # share of a folder's pages
 ALIVE_S = 15  # updates without change after which a comment keeps the connection alive
 
 
@@ -122,7 +123,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         "overview": overview, "left_out": left_out(moment), "waiting": waiting(moment),
     }  # fmt: skip
     if not rendering.wants_json(request):
-        values["drawings"] = drawings(name, moment, overview)
+        values |= {"drawings": drawings(name, moment, overview), "folders": health(moment, overview)}
     return values
 
 
@@ -136,20 +137,31 @@ def waiting(moment: Moment) -> int:
     return sum(tally.urls for tally in moment.status.counts if tally.reason is Reason.WAITING)
 
 
+def health(moment: Moment, overview: Overview | None) -> list[tuple[Folder, int, str]]:
+    """Each folder with its number of pages with errors, and its colour: teal for none, red above MANY_ERRORS, grey
+    where it is not known.
+    """
+    counts = overview.with_errors if overview else {}
+    named = [(folder, counts.get(folder.prefix, 0)) for folder in moment.tree.folders]
+    return [
+        (folder, bad, _hue(bad / max(folder.pages, 1)) if overview and folder.prefix else "grey")
+        for folder, bad in named
+    ]
+
+
+def _hue(share: float) -> str:
+    return "teal" if not share else "red" if share > MANY_ERRORS else "amber"
+
+
 def drawings(name: str, moment: Moment, overview: Overview | None) -> dict[str, Markup]:
     """`areas`: folders by their pages; `grades`, `runs`: lines over the runs, where there are two."""
     made, out = dict.fromkeys(("areas", "grades", "runs"), Markup()), io.StringIO()
-    folders = moment.tree.folders
+    folders = health(moment, overview)
     if len(folders) > 1:
         root = rendering.address(name, "t/pages")
         areas = [
-            Area(
-                folder.name,
-                folder.pages,
-                folder.hue,
-                f"{root}?url={quote(f'~://{folder.prefix}')}" if folder.prefix else "",
-            )
-            for folder in folders
+            Area(folder.name, folder.pages, hue, f"{root}?url={quote(f'~://{folder.prefix}')}" if folder.prefix else "")
+            for folder, _, hue in folders
         ]
         write_areas(areas, f"Fetched pages of {name} by folder", out)
         made["areas"] = Markup(out.getvalue())  # what it shows of the web was escaped as it was written

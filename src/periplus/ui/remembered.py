@@ -27,6 +27,7 @@ from periplus.schedule.survey import campaign_from
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import survey as stored_survey
 from periplus.store.sqlite import tables as stored_tables
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui.watching import SurveyMoment
 from periplus.values import frozen
 
@@ -47,7 +48,7 @@ class Maps:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
         with reading.open_reader(folder) as connection:
             key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
-            is_small = stored_tables.count_urls(connection) <= SMALL_URLS
+            is_small = SqliteReader(connection).count_urls() <= SMALL_URLS
         return self.of(folder, site) if is_small else self._sites.get(key)
 
     def of(self, folder: Path, site: str) -> Site:

@@ -18,7 +18,6 @@ from periplus.model.tables import Column
 from periplus.model.topic import KeywordList
 from periplus.ui import (
     deleting,
-    faults,
     graph,
     live,
     maps,
@@ -85,11 +84,11 @@ SCREENS: tuple[Screen, ...] = (
             "line": (whole_number(1, 10_000_000), "line of the source to highlight")},
     ),
     Screen(
-        _C + "/fault", faults.fault,
+        _C + "/fault", tables.fault,
         {"name": str, "code": str, "cause": str, "severity": Severity, "why": str, "remedy": str, "pages": int,
             "since": float | None, "note": FaultNote, "rows": list[list[str | int]], "total": int},
         {"code!": (TEXT, "the kind of fault"), "cause!": (TEXT, "the cause: a URL or words")},
-        take=faults.decide,
+        take=tables.decide,
     ),
     Screen(_C + "/map", maps.site_map, {"name": str}, _SITE | {"find": (TEXT, "a text in titles and addresses"),
         "tree": (enum("links", "folders"), "what hangs below what")}),

@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from periplus.errors import StoreError, UsageError
 from periplus.ui.users import Role, Users
+from periplus.values import frozen
 
 COOKIE = "periplus"
 LOGIN = "/login"
@@ -57,7 +58,7 @@ class RoleError(UsageError):
     """A user's role does not let them do this."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Locks:
     """Secrets and names of the server.
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -26,12 +24,13 @@ from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
+from periplus.values import Place, frozen
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectionRow:
     """A collection in the list. fault: why it cannot be read."""
 
@@ -168,7 +167,7 @@ def save_preset(request: Request) -> Response:
     return RedirectResponse(f"/new?settings_preset={quote(name)}", 303)
 
 
-def _row(name: str, place: Path | str) -> CollectionRow:
+def _row(name: str, place: Place) -> CollectionRow:
     try:
         with open_collection(place, time_limit_s=READ_S) as collection:
             return _status_row(name, collection.status(0))
@@ -197,7 +196,7 @@ def _status_row(name: str, status: Status) -> CollectionRow:
 MOST_JOBS = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobRow:
     """A job as it is shown. line: its command; collection: its name, if it is here; then: the commands after it."""
 

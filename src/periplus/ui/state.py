@@ -20,18 +20,18 @@ from periplus.api.survey import campaign_here
 from periplus.api.tables import Browser
 from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
+from periplus.jobs.runner import opened_queue
 from periplus.masking import without_secrets
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.web import Url
 from periplus.present.site_graph import SiteGraph
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.remembered import Indexing, Maps, Surveys
 from periplus.ui.safety import Locks
 from periplus.ui.watching import SurveyWatchers, Watchers
 from periplus.urls.scope import site_key
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 _log = logging.getLogger(__name__)
 DATABASE = "collection.db"
@@ -87,7 +87,7 @@ class Places:
             )
         return folder
 
-    def place(self, folder: Path) -> Path | str:
+    def place(self, folder: Path) -> Place:
         """The address of the collection that a folder is a copy of; else the folder."""
         return self.stored.get(folder, folder)
 
@@ -99,7 +99,7 @@ class Places:
         """Whether it is a collection's own folder, or a finished copy."""
         return folder not in self.stored or self.copies.is_made(self.stored[folder])
 
-    def copy(self, place: Path | str) -> Path:
+    def copy(self, place: Place) -> Path:
         """The folder that a place is read from. Raises as `read`."""
         return next((self.read(folder) for folder, address in self.stored.items() if address == place), Path(place))
 
@@ -112,7 +112,7 @@ class Places:
                 _log.warning("copy address=%s error=%s", without_secrets(address), without_secrets(str(error)))
 
 
-def places(given: Iterable[Path | str]) -> Places:
+def places(given: Iterable[Place]) -> Places:
     """Folders of collections, and collections, as named on the command line; none: the current folder. Texts are
     addresses of collections in databases.
 
@@ -163,11 +163,8 @@ class AppState:
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:
         """The queue, for one request: a connection belongs to one thread."""
-        queue = folder_queue(self.places.base)
-        try:
+        with opened_queue(self.places.base) as (queue, _):
             yield queue
-        finally:
-            queue.close()
 
     def is_healthy(self) -> bool:
         """Whether the queue and the databases answer."""
@@ -251,7 +248,7 @@ def name_and_folder(request: Request) -> tuple[str, Path]:
     return name, state_of(request).places.folder(name)
 
 
-def place_of(request: Request) -> tuple[str, Path, Path | str]:
+def place_of(request: Request) -> tuple[str, Path, Place]:
     """(name, folder that is read, folder or address that keeps what is noted) of the collection in the address.
 
     Raises NoCollection, and as `Places.read`.

@@ -57,7 +57,7 @@ from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, send_file
 from periplus.ui.watching import SurveyMoment
 from periplus.urls.units import UnitChoice
-from periplus.values import JsonObject, Pairs, frozen
+from periplus.values import JsonObject, Pairs, Place, frozen
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # shown while they change; the table has all
@@ -106,7 +106,7 @@ def _folder_name(form: Mapping[str, str]) -> str:
     return folder_name(form.get("name", "") or "survey")
 
 
-def _row(name: str, place: Path | str) -> SurveyRow | None:
+def _row(name: str, place: Place) -> SurveyRow | None:
     """None: the collection holds no survey."""
     try:
         campaign = campaign_here(place)
@@ -133,7 +133,7 @@ def create(request: Request) -> Response:
     """
     state, form = state_of(request), form_of(request)
     within = "name" in request.path_params
-    place: Path | str = state.places.base
+    place: Place = state.places.base
     if within:
         _, folder, place = place_of(request)
     try:
@@ -258,7 +258,7 @@ def change(request: Request) -> Response:
     return rendering.to_screen(name, _back(form))
 
 
-def _stop(state: AppState, name: str, folder: Path, place: Path | str) -> None:
+def _stop(state: AppState, name: str, folder: Path, place: Place) -> None:
     """A job of this queue is cancelled; a run that a terminal began is asked by the collection itself."""
     if not state.stop_jobs(name):
         if state.watchers.look(folder).state != "running":

@@ -1,4 +1,4 @@
-"""Screens of tables: leafed through, filtered, sorted, downloaded; and what differs between two runs."""
+"""Screens of tables: leafed through, filtered, sorted, downloaded; of causes of faults; of changes between runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
+from periplus.analyse.audit import issue_kinds
+from periplus.api import homes
 from periplus.api.collection import Collection
+from periplus.api.positions import issues_with_positions
 from periplus.api.tables import TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
-from periplus.jobs.presets import whole
+from periplus.jobs.presets import choice, whole
+from periplus.model.audit import FaultDecision, FaultNote
 from periplus.model.tables import ColumnKind
 from periplus.present.writers import find_writer, writers
 from periplus.ui import rendering
-from periplus.ui.state import folder_of, state_of
+from periplus.ui.safety import form_of
+from periplus.ui.state import folder_of, now, place_of, state_of
 from periplus.values import JsonObject, Pairs, frozen
 
 ROWS = (50, 100, 250, 500)  # of one page
@@ -29,6 +34,10 @@ RESERVED_NAMES = frozenset({"q", "sort", "at", "per", "columns", "format", "wher
 LEADS = ("code", "cause")  # of a fault: its own screen is named by them
 AUDIT_TABLES = ("faults", "issues")  # tables that take an audit
 WAIT_S = 0.6  # for one; the screen is then shown as it comes
+MOST_PAGES = 200  # of a cause of faults; the table of issues has all
+COLUMNS = ("url", "detail", "related", "anchor", "position", "line", "column")  # of an issue
+WORDS_CHARS = 2_000
+NAME_CHARS = 100
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
 
 
@@ -247,3 +256,43 @@ def compare(request: Request) -> Response:
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     return rendering.answer(request, "compare.html", values | {"runs": list(reversed(runs)), "shown": MOST_ENTRIES})
+
+
+def fault(request: Request) -> Response:
+    """A cause with its pages, and the form of what is decided on it."""
+    name, folder = folder_of(request)
+    browser, asked = state_of(request).browser, request.query_params
+    code, cause = asked.get("code", ""), asked.get("cause", "")
+    if not rendering.wants_json(request) and not browser.prepare_audit(folder, WAIT_S):
+        return waiting(request, name, "A fault")
+    noted = browser.fault(folder, code, cause, MOST_PAGES)
+    if noted is None:
+        raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be repaired")
+    kind, fault = issue_kinds()[code], noted.fault
+    values = {
+        "title": kind.title, "name": name, "code": code, "cause": cause, "severity": fault.severity, "why": kind.why,
+        "remedy": kind.remedy, "detail": fault.detail, "pages": fault.pages, "since": noted.since, "note": noted.note,
+        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in issues_with_positions(folder, fault.issues)],
+        "total": fault.total,
+    }  # fmt: skip
+    return rendering.answer(request, "fault.html", values)
+
+
+def decide(request: Request) -> Response:
+    """Keeps what a person notes on a cause."""
+    name, folder, place = place_of(request)
+    form = form_of(request)
+    note = FaultNote(
+        form.get("code", "")[:100],
+        form.get("cause", "")[:10_000],
+        FaultDecision(choice(form, "decision", list(FaultDecision), "")),
+        form.get("assignee", "").strip()[:NAME_CHARS],
+        form.get("words", "").strip()[:WORDS_CHARS],
+        now(),
+    )
+    if state_of(request).browser.fault(folder, note.code, note.cause) is None:
+        raise NoCollection("there is no such fault (any longer): it may be repaired")
+    homes.home_of(place).note_fault(note)
+    homes.folder_of(place)  # the local copy of a database gets the note too
+    query = rendering.query({}, code=note.code, cause=note.cause)
+    return RedirectResponse(rendering.address(name, "fault") + query, 303)

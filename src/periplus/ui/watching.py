@@ -17,7 +17,6 @@ from periplus.api.cache import LruCache
 from periplus.api.collection import Collection, Status
 from periplus.api.survey import PLAN, depth_settings, standing
 from periplus.model.webometrics import CampaignProgress
-from periplus.present.draw import folder_hues
 from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
 from periplus.store.sqlite import listing, reading, runs, survey
 from periplus.store.sqlite import tables as stored_tables
@@ -51,7 +50,6 @@ class Folder(NamedTuple):
     name: str
     prefix: str
     pages: int
-    hue: str  # of the drawing kit, by its name
 
 
 class Tree(NamedTuple):
@@ -113,23 +111,17 @@ class Growth:
         hosts = [key for key in self.pages if len(key) == 1]
         steps = 1 if len(hosts) > 1 else 2
         keys = sorted((key for key in self.pages if len(key) == steps), key=lambda key: (-self.pages[key], key))[:most]
-        hues = folder_hues(Counter({_hue_name(key, steps): self.pages[key] for key in keys}))
         parts = []
         for key in keys:
             branch = self._branch(key)
-            parts.append(Folder(branch.name, branch.prefix, branch.pages, hues.get(_hue_name(key, steps), "grey")))
+            parts.append(Folder(branch.name, branch.prefix, branch.pages))
         left = sum(self.pages[host] for host in hosts) - sum(part.pages for part in parts)
         words = "other hosts" if steps == 1 else "other folders" if len(keys) == most else "no folder"
-        return (*parts, Folder(words, "", left, "grey")) if left > 0 else tuple(parts)
+        return (*parts, Folder(words, "", left)) if left > 0 else tuple(parts)
 
     def _branch(self, key: Key) -> Branch:
         name = key[0] if len(key) == 1 else f"/{unquote(key[-1])}/"
         return Branch(name, "/".join(key) + "/", len(key) - 1, self.pages[key], self.grown[key])
-
-
-def _hue_name(key: Key, steps: int) -> str:
-    """A folder as other drawings name it, by which it has its colour."""
-    return key[0] if steps == 1 else f"/{key[-1]}/"
 
 
 def branch_of(url: str) -> Key:
@@ -155,19 +147,10 @@ CACHED_WATCHES = 50  # collections that are watched at once
 
 
 @frozen
-class TypeTally:
-    """Answers of a run with one media type."""
-
-    media_type: str
-    pages: int
-    wire_bytes: int
-
-
-@frozen
 class Moment:
     """A collection now, its last run in detail.
 
-    seq: grows with every change that is seen; by_type: most bytes first.
+    seq: grows with every change that is seen; by_type: (media type, pages, bytes received), most bytes first.
     """
 
     seq: int
@@ -178,7 +161,7 @@ class Moment:
     elapsed_s: float
     asked: int  # requests of the run that were counted so far
     behind: bool  # there are more
-    by_type: tuple[TypeTally, ...]
+    by_type: tuple[tuple[str, int, int], ...]
     newest: tuple[RecentVisit, ...]  # the latest first
     errors: tuple[RecentVisit, ...]
     tree: Tree
@@ -261,9 +244,7 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     if run is not None:
         note = "" if status.running else run.note
         elapsed_s = max(0.0, (run.ended or now) - run.started) if state != "killed" else 0.0
-    types = sorted(
-        (TypeTally(name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally.wire_bytes
-    )
+    types = sorted(((name, *counts) for name, counts in watch.types.items()), key=lambda tally: -tally[2])
     rate = watch.rate(now) if state == "running" else 0.0
     errors = tuple(reversed(watch.errors))
     made = Moment(

@@ -1,6 +1,6 @@
 """Loaded by every Python subprocess of a crawl (through PYTHONPATH): removes the minimum delay of foreign hosts.
 
-See conftest.py.
+See quick_hosts.py.
 """
 
 from periplus import settings

@@ -12,8 +12,8 @@ from functools import cache, partial
 from importlib import import_module
 from typing import cast
 
-from periplus.document.formats import markdown, markup, sgml, text
-from periplus.document.formats.converted import Content, Conversion, Source
+from periplus.document.formats import markdown, markup, sgml
+from periplus.document.formats.converted import Content, Conversion, Source, html_of_text
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
@@ -33,7 +33,7 @@ MARKUP: dict[str, Callable[[Source], Content]] = {
 }
 MARKDOWN = ("text/markdown", "text/x-markdown")
 TEXTS: dict[str, Callable[[str], Conversion]] = {
-    "text/plain": text.html_of,
+    "text/plain": html_of_text,
     **dict.fromkeys(MARKDOWN, markdown.html_of),
     **dict.fromkeys(("text/sgml", "application/sgml", "text/x-sgml"), sgml.html_of),
 }

@@ -4,110 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-import numpy as np
+from typing import Any
 
 from periplus.errors import StoreError
-from periplus.model.arrays import Ints
-from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
-from periplus.model.graph import LinkRows
+from periplus.model.dataset import ComputedTable, ResultNote
 from periplus.model.ports import RunRecord
-from periplus.model.tables import HAS_PAGE, Table
 from periplus.store import runs
+from periplus.store.database_address import Address
 from periplus.store.datasets import checked_name
-from periplus.store.postgres.address import Address
 from periplus.store.postgres.connection import Connection
+from periplus.store.postgres.copying import note_change
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.schema import LOCK_RESULTS
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.postgres.table_rows import (
-    ROWS_AT_ONCE,
-    look_up,
-    moment,
-    number_blocks,
-    numeric,
-    read_whole_tables,
-    redirects,
-    row_blocks,
+    writing,
 )
+from periplus.store.reader import ROWS_AT_ONCE
 from periplus.values import Row
-
-# as in the catalogue, but joined by shard too, since indexes start with the shard
-_SOURCES = {
-    URLS: "url u LEFT JOIN start b ON b.shard = u.shard AND b.url_id = u.id",
-    PAGES: "page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id",
-    LINKS: "link l LEFT JOIN freshness f ON f.shard = l.shard AND f.url_id = l.source AND f.gone_since IS NULL",
-}
-
-
-class DatabaseRows:
-    """`model.dataset.WholeRows` of a collection in a database, within `moment`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def runs(self) -> Sequence[RunRecord]:
-        return runs.records(PostgresStatements(self._connection))
-
-    def hosts(self) -> Sequence[tuple[int, str, str]]:
-        find = "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
-        return [(host_id, key, site) for host_id, key, site in self._connection.execute(find).fetchall()]
-
-    def moment(self) -> str:
-        row = self._connection.execute("SELECT pg_export_snapshot()").fetchone()
-        return str(row[0]) if row else ""
-
-    def ids(self) -> Iterator[Ints]:
-        read_whole_tables(self._connection)
-        return number_blocks(self._connection, 'SELECT u.id, u.shard FROM url u ORDER BY u.text COLLATE "C"', 2)
-
-    def redirects(self) -> LinkRows:
-        read_whole_tables(self._connection)
-        return redirects(self._connection)
-
-    def urls(self, places: UrlPlaces) -> Sequence[Row]:
-        return self._rows(_all_of(URLS), "(u.shard, u.id)", places)
-
-    def pages(self, places: UrlPlaces) -> Sequence[Row]:
-        return self._rows(_all_of(PAGES), "(p.shard, p.url_id)", places)
-
-    def links(self, places: UrlPlaces) -> Ints:
-        look_up(self._connection)
-        width = len(LINKS.columns)
-        blocks = number_blocks(self._connection, _all_of(LINKS) + _among("(l.shard, l.source)", places), width)
-        return np.concatenate([np.zeros((0, width), np.int64), *blocks])
-
-    def texts(self, places: UrlPlaces) -> Sequence[Row]:
-        find = (
-            f"SELECT p.url_id, b.text, b.blocks, p.parts FROM {_SOURCES[PAGES]}"
-            f" JOIN body b ON b.shard = p.shard AND b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
-        )
-        return self._rows(find, "(p.shard, p.url_id)", places)
-
-    def _rows(self, find: str, key: str, places: UrlPlaces) -> Sequence[Row]:
-        look_up(self._connection)
-        return self._connection.execute((find + _among(key, places)).encode()).fetchall()
-
-
-def _all_of(table: Table) -> str:
-    return numeric(replace(table, source=_SOURCES[table]))
-
-
-def _among(key: str, places: UrlPlaces) -> str:
-    """SQL condition. The numbers are part of the text, since COPY takes no parameters."""
-    shards, ids = (",".join(map(str, numbers.tolist())) for numbers in (places.shards, places.ids))
-    return f" AND {key} IN (SELECT * FROM unnest('{{{shards}}}'::smallint[], '{{{ids}}}'::bigint[]))"
-
-
-@contextlib.contextmanager
-def whole(address: Address, of: str = "") -> Iterator[DatabaseRows]:
-    """Opens a snapshot of the collection, also during a crawl. of: snapshot exported by another process.
-    Raises UsageError, NoCollection, StoreError.
-    """
-    with moment(address, of=of) as connection:
-        yield DatabaseRows(connection)
-
 
 # Results are stored in tables `result_...`. New tables are loaded under temporary names and renamed at the end, so that
 # readers of earlier results wait only for the renaming.
@@ -173,6 +87,7 @@ class DatabaseResults:
         for name in self._fresh:
             self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
+        note_change(self._connection)
 
 
 def result_notes(connection: Connection) -> list[Row]:
@@ -193,18 +108,17 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
         f"SELECT relname {_OURS} LIKE 'result\\_%' AND {_MAY_READ} ORDER BY 1"
     ).fetchall():
         columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
-        rows = (
-            row
-            for block in row_blocks(connection, f"SELECT * FROM {checked_name(name)}", ROWS_AT_ONCE)
-            for row in block
-        )
-        yield ComputedTable(name, columns, rows)
+        cursor: Any = connection.cursor(name="result")
+        with cursor:
+            cursor.itersize = ROWS_AT_ONCE
+            cursor.execute(f"SELECT * FROM {checked_name(name)}")
+            yield ComputedTable(name, columns, cursor)
 
 
 @contextlib.contextmanager
 def results(address: Address, now: float) -> Iterator[DatabaseResults]:
     """Opens a transaction for storing results; only one at a time. Raises UsageError, NoCollection, StoreError."""
-    with moment(address, writes=True) as connection:
+    with writing(address) as connection:
         held = connection.execute(
             "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))
         ).fetchone()

@@ -16,7 +16,7 @@ from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError, UsageError
 from periplus.settings import VERSION
-from periplus.store.postgres.address import Address
+from periplus.store.database_address import Address
 
 #     address = address_of("postgresql://me@db/crawls?collection=press")
 #     connection = connect(address)               # waits for a server that is starting; raises StoreError, UsageError

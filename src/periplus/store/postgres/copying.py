@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import Cursor, DataError, IntegrityError
 from psycopg.errors import LockNotAvailable
@@ -12,15 +12,12 @@ from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange
-from periplus.model.tables import any_of
-from periplus.model.visit import FETCHED_REASONS
-from periplus.model.web import Url, UrlId
 from periplus.store.bodies import BodyCodec
-from periplus.store.moving import OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable, PageBody
-from periplus.store.notes import note, put_note
+from periplus.store.moving import CHANGES, OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable
+from periplus.store.notes import change_note, note, put_note
 from periplus.store.postgres import ledger, page_links, schema
 from periplus.store.postgres.committing import run_of
-from periplus.store.postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection, columns_of
+from periplus.store.postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection
 from periplus.store.postgres.ledger import DatabaseLedger
 from periplus.store.postgres.statements import PostgresStatements, copy_rows
 from periplus.store.segments import RecordPlace, SegmentReader
@@ -54,14 +51,8 @@ _COMPUTED_COLUMNS = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetch
 }
 _BODIES = """
 SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, x.media_type, x.data
-FROM body b LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id {} ORDER BY b.id
+FROM body b LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
 """  # noqa: E501
-_PAGES = """
-SELECT u.id, u.text, p.media_type, p.charset, b.text, b.data, b.dictionary_id, b.segment, b.start, b.length
-FROM page p JOIN url u ON u.shard = p.shard AND u.id = p.url_id JOIN body b ON b.shard = p.shard AND b.id = p.body_id
-WHERE u.reason IN {} ORDER BY u.text COLLATE "C"
-"""
-TOTALS_TABLES = frozenset({"meta", "run", "run_count", "tally"})  # totals: changes cannot be detected by row
 _SEQUENCE_TABLES = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
 
 WriteRecord = Callable[[Exchange], RecordPlace]
@@ -112,21 +103,6 @@ def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> Non
     ).fetchone()
     columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
     copy_rows(connection, table.name, columns, rows if has_shard else (row[1:] for row in rows))
-
-
-def enter_changes(
-    connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
-) -> None:
-    """Inserts rows into a table without shards and deletes those with the keys `gone`, within a transaction.
-
-    keys: the key columns.
-    """
-    if gone:
-        arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
-        same = " AND ".join(f"t.{key} = k.{key}" for key in keys)
-        drop = f"DELETE FROM {table.name} t USING unnest({arrays}) k({', '.join(keys)}) WHERE {same}"
-        connection.execute(drop.encode(), columns_of(gone, len(keys)))
-    enter(connection, table, ((0, *row) for row in rows))
 
 
 def only_editor(connection: Connection, collection: str) -> None:
@@ -214,109 +190,46 @@ def last_seq(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def rows_out(connection: Connection, table: MovedTable, since: DatabaseSnapshot | None = None) -> Iterator[Row]:
-    """Streams the rows of a table, within a transaction.
-
-    since: only rows written since then, except for tables in `TOTALS_TABLES`.
-    """
+def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
+    """Streams the rows of a table, within a transaction."""
     columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
-    where = f" WHERE {since.later('t')}" if since and table.name not in TOTALS_TABLES else ""
-    with _streaming(
-        connection, f"SELECT {', '.join(columns)} FROM {_SOURCE.get(table.name, f'{table.name} t')}{where}", AT_ONCE
-    ) as cursor:
+    source = _SOURCE.get(table.name, f"{table.name} t")
+    with _streaming(connection, f"SELECT {', '.join(columns)} FROM {source}", AT_ONCE) as cursor:
         yield from cursor
 
 
-class DatabaseSnapshot(NamedTuple):
-    """A snapshot of the collection, so that later changes can be queried.
+def versions(connection: Connection) -> tuple[str, str]:
+    """Change with each commit: to crawled data and results; to users' decisions and notes.
 
-    collection: identifies server, collection and schema version; first: the oldest transaction in progress; following:
-    the next transaction id.
+    They are digests of the writing transactions of a few small tables: each commit of a crawl counts in `tally` or
+    `run_count`, and `note_change` notes other changes. Call it in the transaction that reads the data.
     """
-
-    collection: str
-    first: int
-    following: int
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether no transaction was in progress."""
-        return self.first == self.following
-
-    def precedes(self, later: DatabaseSnapshot) -> bool:
-        """Whether changes between the two can be queried, since PostgreSQL's transaction ids have 32 bits."""
-        return self.collection == later.collection and 0 <= later.following - self.first < 1 << 30
-
-    def later(self, name: str) -> str:
-        """SQL condition: the row was written since then. Includes some rows of the snapshot itself."""
-        return f"age({name}.xmin) <= age('{self.first % (1 << 32)}'::xid)"
-
-
-def snapshot(connection: Connection) -> DatabaseSnapshot:
-    """Describes the current snapshot, within `one_moment`."""
     ask = (
-        "SELECT (SELECT system_identifier FROM pg_control_system()), (SELECT timeline_id FROM pg_control_checkpoint()),"
-        " to_regclass('meta')::oid::bigint, pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
-        " pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+        "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || (SELECT timeline_id FROM"
+        " pg_control_checkpoint()) || ' ' || to_regclass('meta')::oid"
     )
-    row = connection.execute(ask).fetchone()
-    assert row is not None
-    server, timeline, table, first, following = row
-    return DatabaseSnapshot(f"{server}/{timeline}/{table}/{schema.VERSION}", first, following)
-
-
-def changed_sources(connection: Connection, since: DatabaseSnapshot) -> tuple[Sequence[int], Sequence[int]]:
-    """(shards, pages) of pages whose links may have changed since."""
-    ask = f"""
-        SELECT DISTINCT shard, source FROM page_links t WHERE {since.later("t")}
-        UNION SELECT shard, source FROM bad_link t WHERE {since.later("t")}
-        UNION SELECT shard, id FROM url t WHERE {since.later("t")}"""
-    rows = connection.execute(ask.encode()).fetchall()
-    return [shard for shard, _ in rows], [source for _, source in rows]
-
-
-def rows_of_sources(
-    connection: Connection, table: MovedTable, sources: tuple[Sequence[int], Sequence[int]]
-) -> Iterator[Row]:
-    """Rows of `link` or `bad_link` for the result of `changed_sources`, grouped by page."""
-    find = (
-        f"SELECT {', '.join(f't.{name}' for name in table.columns)} FROM unnest(%s::smallint[], %s::bigint[])"
-        f" AS c (shard, source) JOIN {table.name} t ON t.shard = c.shard AND t.source = c.source ORDER BY t.source"
+    collection = (connection.execute(ask).fetchone() or ("",))[0]
+    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
+    crawled, decided = (
+        [connection.execute(find.format(name).encode()).fetchone() for name in names]
+        for names in (("run", "run_count", "tally"), ("meta", *WRITTEN_BACK))
     )
-    with _streaming(connection, find, AT_ONCE, sources) as cursor:
-        yield from cursor
+    changes = note(PostgresStatements(connection), CHANGES)
+    return f"{collection} {schema.VERSION} {crawled} {changes}", str(decided)
 
 
-def keys_out(connection: Connection, name: str, keys: Sequence[str]) -> Iterator[Row]:
-    """Streams the keys of all rows of a table, within a transaction."""
-    with _streaming(connection, f"SELECT {', '.join(keys)} FROM {name}", AT_ONCE) as cursor:
-        yield from cursor
+def note_change(connection: Connection) -> None:
+    """Changes the first of `versions`, within a transaction."""
+    change_note(PostgresStatements(connection), CHANGES, lambda number: str(int(number or 0) + 1))
 
 
-def count(connection: Connection, name: str) -> int:
-    """Number of rows of a table; a body in several shards counts once."""
-    counted = {"body": "count(DISTINCT id)", "xml": "count(DISTINCT body_id)"}.get(name, "count(*)")
-    if name == "link":
-        name, counted = "page_links", "coalesce(sum(cardinality(targets)), 0)"
-    row = connection.execute(f"SELECT {counted} FROM {name}".encode()).fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def bodies_out(
-    connection: Connection,
-    reader: SegmentReader | None,
-    since: DatabaseSnapshot | None = None,
-    *,
-    unpacked: bool = True,
-) -> Iterator[MovedBody]:
+def bodies_out(connection: Connection, reader: SegmentReader | None, *, unpacked: bool = True) -> Iterator[MovedBody]:
     """Streams stored bodies, within a transaction. reader: for the collection's segments, if any.
 
-    since: only bodies written since then. unpacked: also decompress bodies that are stored in the database.
+    unpacked: also decompress bodies that are stored in the database.
     """
     codec = BodyCodec()
-    where = f"WHERE {since.later('b')}" if since else ""
-    with _streaming(connection, _BODIES.format(where), BODIES_AT_ONCE) as cursor:
+    with _streaming(connection, _BODIES, BODIES_AT_ONCE) as cursor:
         for (
             body_id,
             md5,
@@ -358,29 +271,12 @@ def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
     return bytes(row[0]) if row else b""
 
 
-def pages_out(connection: Connection, reader: SegmentReader | None) -> Iterator[PageBody]:
-    """Current pages with stored bytes, sorted by URL. See `bodies_out`."""
-    codec = BodyCodec()
-    with _streaming(connection, _PAGES.format(any_of(FETCHED_REASONS)), BODIES_AT_ONCE) as cursor:
-        for url_id, url, media_type, charset, text, data, dictionary_id, segment, start, length in cursor:
-            if dictionary_id is not None and not codec.knows(dictionary_id):
-                codec.add(dictionary_id, _dictionary(connection, dictionary_id))
-            if segment is not None and reader is not None:
-                body = reader.body(RecordPlace(segment, start, length))
-            else:
-                body = codec.unpack_body(data, dictionary_id, text) if data else b""
-            if body:
-                yield PageBody(UrlId(url_id), Url(url), media_type, charset, body)
-
-
 @contextmanager
-def _streaming(
-    connection: Connection, find: str, at_once: int, values: Sequence[object] | None = None
-) -> Iterator[Cursor[TupleRow]]:
+def _streaming(connection: Connection, find: str, at_once: int) -> Iterator[Cursor[TupleRow]]:
     cursor: Any = connection.cursor(name="moving")
     with cursor:
         cursor.itersize = at_once
-        cursor.execute(find, values)
+        cursor.execute(find)
         yield cursor
 
 

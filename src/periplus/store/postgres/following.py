@@ -8,7 +8,7 @@ from periplus.store.moving import MovedTable
 from periplus.store.notes import change_note, note
 from periplus.store.postgres import schema
 from periplus.store.postgres.connection import Connection, columns_of
-from periplus.store.postgres.copying import enter, enter_changes
+from periplus.store.postgres.copying import enter
 from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.segments import RecordPlace
 from periplus.values import Row
@@ -25,7 +25,12 @@ def replace(
         PostgresStatements(connection).delete(table.name, ", ".join(keys), gone)
         enter(connection, table, rows)
     else:
-        enter_changes(connection, table, keys, [row[1:] for row in gone], (row[1:] for row in rows))
+        if gone:
+            arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
+            same = " AND ".join(f"t.{key} = k.{key}" for key in keys)
+            drop = f"DELETE FROM {table.name} t USING unnest({arrays}) k({', '.join(keys)}) WHERE {same}"
+            connection.execute(drop.encode(), columns_of([row[1:] for row in gone], len(keys)))
+        enter(connection, table, rows)
 
 
 def add_to_tally(connection: Connection, changes: Mapping[Row, int]) -> None:

@@ -13,7 +13,6 @@ import psycopg
 
 from periplus.children import process_lives
 from periplus.errors import StoreError, UsageError
-from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
@@ -24,20 +23,19 @@ from periplus.model.frontier import (
     Lease,
     PageVisit,
     ReadyHost,
-    RefreshFinding,
     SideRequest,
     Task,
 )
-from periplus.model.ports import CrawlScope, RunRecord, VisitReader
+from periplus.model.ports import CrawlScope, VisitReader
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import exchange, notes, runs
 from periplus.store.crawl_reads import CrawlReads
+from periplus.store.database_address import Address
 from periplus.store.dialect import Statements, shard_of
 from periplus.store.postgres import committing, hosts, index_place, lists, schema, survey
 from periplus.store.postgres import ledger as ledgers
 from periplus.store.postgres import pages as stored_pages
-from periplus.store.postgres.address import Address
 from periplus.store.postgres.committing import Commit
 from periplus.store.postgres.connection import (
     FIRST_PATIENCE_S,
@@ -413,7 +411,7 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
     return added
 
 
-class DatabaseHome:
+class DatabaseHome(runs.HomeRecords):
     """`model.ports.CrawlHome` of a collection in a database."""
 
     def __init__(self, address: Address) -> None:
@@ -510,11 +508,10 @@ class DatabaseHome:
 
         return self._do(begin)
 
-    def note(self, name: str) -> str:
-        return self._do(lambda connection: notes.note(PostgresStatements(connection), name))
+    def change(self, action: Callable[[Statements], T]) -> T:
+        return self._do(lambda connection: action(PostgresStatements(connection)))
 
-    def change_note(self, name: str, changed: Callable[[str], str]) -> str:
-        return self._do(lambda connection: notes.change_note(PostgresStatements(connection), name, changed))
+    read = change
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
@@ -565,15 +562,3 @@ class DatabaseHome:
         return self._do(
             lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_with_lease(connection) > 0
         )
-
-    def note_fault(self, note: FaultNote) -> None:
-        self._do(lambda connection: notes.put_fault_note(PostgresStatements(connection), note))
-
-    def fault_notes(self) -> tuple[FaultNote, ...]:
-        return self._do(lambda connection: notes.fault_notes(PostgresStatements(connection)))
-
-    def runs(self) -> Sequence[RunRecord]:
-        return self._do(lambda connection: runs.records(PostgresStatements(connection)))
-
-    def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        return self._do(lambda connection: runs.findings(PostgresStatements(connection), run_id))

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import psycopg
 
+from periplus.store.database_address import Address, noted_place
 from periplus.store.notes import note, put_note
 from periplus.store.postgres import schema
-from periplus.store.postgres.address import Address, noted_place
 from periplus.store.postgres.connection import Connection, connect, try_lock
 from periplus.store.postgres.ledger import lock_number
 from periplus.store.postgres.statements import PostgresStatements

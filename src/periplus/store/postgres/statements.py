@@ -26,15 +26,15 @@ class PostgresStatements:
         self.connection = connection
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        return self.connection.execute(_translate(statement), values).fetchall()
+        return self.connection.execute(translate(statement), values).fetchall()
 
     def change(self, statement: str, values: Sequence[object] = ()) -> int:
-        return self.connection.execute(_translate(statement), values).rowcount
+        return self.connection.execute(translate(statement), values).rowcount
 
     def change_rows(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
         values = list(rows)
         if values:
-            self.connection.cursor().executemany(_translate(statement), values)
+            self.connection.cursor().executemany(translate(statement), values)
 
     def at(self, columns: str, table: str, key: str, keys: Sequence[Sequence[object]]) -> Iterable[Row]:
         if not keys:
@@ -122,7 +122,7 @@ def _unnest(table: str, columns: str) -> str:
     return f"unnest({', '.join(f'%s::{KINDS[table][name]}[]' for name in names)}) k({', '.join(names)})"
 
 
-def _translate(statement: str) -> bytes:
+def translate(statement: str) -> bytes:
     """A shared statement in psycopg's syntax."""
     return statement.replace("%", "%%").replace("?", "%s").encode()
 

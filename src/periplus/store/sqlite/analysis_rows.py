@@ -5,7 +5,6 @@ results.
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,78 +14,23 @@ from pathlib import Path
 import numpy as np
 
 from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import LINKS, PAGES, URLS, ComputedTable, ResultNote, UrlPlaces
+from periplus.model.dataset import ComputedTable, ResultNote
 from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
 from periplus.model.page import CLICK_KINDS, LinkKind
 from periplus.model.ports import RunRecord
-from periplus.model.tables import HAS_PAGE, any_of
+from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.datasets import checked_name
-from periplus.store.sqlite import reading, runs, site_rows
+from periplus.store.sqlite import runs
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.schema import writing
-from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks
-from periplus.store.sqlite.views import numeric
+from periplus.store.sqlite.site_rows import joined_links, link_blocks
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 
 _READ = any_of(READ)
-
-
-class FolderRows:
-    """`model.dataset.WholeRows` of a collection in a folder, within a snapshot."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def runs(self) -> Sequence[RunRecord]:
-        return runs.run_records(self._connection)
-
-    def hosts(self) -> Sequence[tuple[int, str, str]]:
-        return self._connection.execute(
-            "SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id ORDER BY h.key"
-        ).fetchall()
-
-    def moment(self) -> str:
-        return ""
-
-    def ids(self) -> Iterator[Ints]:
-        return number_blocks(self._connection.execute("SELECT id, 0 FROM url ORDER BY text"), 2)
-
-    def redirects(self) -> LinkRows:
-        return site_rows.redirects(self._connection)
-
-    def urls(self, places: UrlPlaces) -> Sequence[Row]:
-        return self._of(numeric(URLS), "u.id", places).fetchall()
-
-    def pages(self, places: UrlPlaces) -> Sequence[Row]:
-        return self._of(numeric(PAGES), "p.url_id", places).fetchall()
-
-    def links(self, places: UrlPlaces) -> Ints:
-        width = len(LINKS.columns)
-        blocks = number_blocks(self._of(numeric(LINKS), "l.source", places), width)
-        return np.concatenate([np.zeros((0, width), np.int64), *blocks])
-
-    def texts(self, places: UrlPlaces) -> Sequence[Row]:
-        find = (
-            "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p JOIN url u ON u.id = p.url_id"
-            f" JOIN body b ON b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
-        )
-        return self._of(find, "p.url_id", places).fetchall()
-
-    def _of(self, find: str, column: str, places: UrlPlaces) -> sqlite3.Cursor:
-        """Executes a query for the rows with one of these ids in a column."""
-        ids = json.dumps(places.ids.tolist())
-        return self._connection.execute(f"{find} AND {column} IN (SELECT value FROM json_each(?))", (ids,))
-
-
-@contextlib.contextmanager
-def whole(folder: Path) -> Iterator[FolderRows]:
-    """Opens a snapshot of the collection, taken at the first statement. Raises NoCollection, StoreError."""
-    with reading.moment(folder) as connection:
-        yield FolderRows(connection)
 
 
 # Results are stored in tables `result_...`, which can be queried in SQL. A load is one transaction.

@@ -19,7 +19,6 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.sqlite import page_links
 from periplus.values import frozen
 
-CHECK = "check"  # the kind of run that checks links
 VERDICTS = """CREATE TABLE verdict (
     url_id INTEGER PRIMARY KEY, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER NOT NULL,
     was TEXT NOT NULL, was_rule TEXT NOT NULL, was_status INTEGER);

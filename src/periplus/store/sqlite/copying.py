@@ -20,10 +20,10 @@ from periplus.model.visit import FETCHED_REASONS, Headers, Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, unpack_headers, unpack_original
-from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, PageBody, exact
+from periplus.store.moving import FILES, OWN_META, MovedBody, MovedTable, exact
 from periplus.store.sqlite import changes, page_links, reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
-from periplus.store.sqlite.page_rows import Contents, answer
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.scope import site_key
 from periplus.values import Row
 
@@ -110,7 +110,7 @@ def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
 
 def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
     """Stored bodies, ascending by id. Call `register_shard_functions` before."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     cursor = connection.execute(_BODIES)
     while block := cursor.fetchmany(BODIES_AT_ONCE):
         for row in block:
@@ -143,7 +143,7 @@ def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
 
 def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
     """Stored bodies in the form of `MovedBody.row`, to verify a move."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     find = (
         "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT"
         " JOIN xml x ON x.body_id = b.id"
@@ -168,47 +168,35 @@ def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]
     connection.executemany(f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
 
 
-def note_changed_pages(connection: sqlite3.Connection, rows: Iterable[Row]) -> Iterator[Row]:
-    """Passes on rows of `url`, which start with the id, and records the pages among them as changed."""
-    has_page = "SELECT 1 FROM page WHERE url_id = ?"
-    for row in rows:
-        if connection.execute(has_page, row[:1]).fetchone():
-            changes.note(connection, [row[0]])  # type: ignore[list-item]  # an id
-        yield row
+def clear(connection: sqlite3.Connection, name: str) -> None:
+    """Deletes the rows of a table, except what belongs to one database. Call it within a transaction."""
+    connection.execute(f"DELETE FROM {_base_table(name)}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
 
 
-def clear(connection: sqlite3.Connection, name: str, sources: Sequence[int] | None = None) -> None:
-    """Deletes the rows of a table, except what belongs to one database. sources: only links of these pages.
-
-    Call it within a transaction.
-    """
-    name = _base_table(name)
-    if sources is not None:
-        connection.executemany(f"DELETE FROM {name} WHERE source = ?", ((source,) for source in sources))
-    else:
-        connection.execute(f"DELETE FROM {name}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
-
-
-def count(connection: sqlite3.Connection, name: str) -> int:
-    """Number of rows of a table."""
-    counted = "coalesce(sum(length(kinds)), 0) FROM page_links" if name == "link" else f"count(*) FROM {name}"
-    return int(connection.execute(f"SELECT {counted}").fetchone()[0])
+@contextlib.contextmanager
+def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within it all pages are written again; then followers see those that differ, and others keep their marks."""
+    followers = connection.execute("SELECT * FROM follower").fetchall()
+    now = "SELECT p.url_id, p.fetched, p.body_id, u.reason FROM page p JOIN url u ON u.id = p.url_id"
+    connection.execute(f"CREATE TEMP TABLE earlier AS {now.replace(' FROM', ', p.parts FROM', 1)}")
+    connection.execute("CREATE INDEX temp.earlier_page ON earlier (url_id)")
+    connection.execute("DELETE FROM follower")  # else triggers note every page
+    yield
+    connection.executemany("INSERT INTO follower VALUES (?, ?, ?)", followers)
+    connection.execute(
+        "UPDATE page SET parts = e.parts FROM temp.earlier e JOIN url u ON u.id = e.url_id WHERE e.url_id = page.url_id"
+        " AND (e.fetched, e.body_id, e.reason) IS (page.fetched, page.body_id, u.reason)"
+    )
+    before = "SELECT url_id, fetched, body_id, reason FROM temp.earlier"
+    differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
+    changes.note(connection, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
+    connection.execute("DROP TABLE temp.earlier")
 
 
 def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
     """Key columns of a table; for links, which have no key, the column of the page."""
     columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
     return tuple(column for (column,) in columns) or ("source",)
-
-
-def retain(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
-    """Deletes the rows of a table whose keys are not among these. Call it within a transaction."""
-    columns = keys_of(connection, name)
-    connection.execute("DROP TABLE IF EXISTS temp.retained")
-    connection.execute(f"CREATE TEMP TABLE retained ({', '.join(columns)}, PRIMARY KEY ({', '.join(columns)}))")
-    connection.executemany(f"INSERT OR IGNORE INTO retained VALUES ({', '.join('?' * len(columns))})", keys)
-    same = " AND ".join(f"r.{column} = t.{column}" for column in columns)
-    connection.execute(f"DELETE FROM {name} AS t WHERE NOT EXISTS (SELECT 1 FROM retained r WHERE {same})")
 
 
 @contextlib.contextmanager
@@ -377,7 +365,7 @@ WHERE v.outcome <> 'skipped' ORDER BY v.id
 
 def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
     """Streams all visits with a request, oldest first."""
-    contents = Contents(connection)
+    contents = SqliteReader(connection)
     cursor = connection.execute(_EXCHANGES)
     while block := cursor.fetchmany(BLOCK_ROWS):
         for row in block:
@@ -421,14 +409,6 @@ def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, st
         yield UrlId(url_id), Url(text), media_type, charset
 
 
-def pages_out(connection: sqlite3.Connection) -> Iterator[PageBody]:
-    """Current pages with stored bytes, sorted by URL."""
-    contents = Contents(connection)
-    for url_id, url, media_type, charset in with_bodies(connection):
-        if body := contents.body(url_id):
-            yield PageBody(url_id, url, media_type, charset, body)
-
-
 def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:
     """(alias, page) of all aliases."""
     find = "SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL"
@@ -464,7 +444,7 @@ class Filler:
         self._lock = schema.WriteLock(folder)
         self._bodies = BodyWriter(self._connection, storage)
         self._ledger = FolderLedger(self._connection, run_id)
-        self._contents = Contents(self._connection)
+        self._contents = SqliteReader(self._connection)
         self._at_once = storage.commit_pages
         self._stack = contextlib.ExitStack()
         self._entered = 0
@@ -510,7 +490,7 @@ class Filler:
 
     def answer(self, url_id: UrlId) -> tuple[int, Headers] | None:
         """Status and headers of the response that is stored for a URL, or None."""
-        return answer(self._connection, url_id)
+        return self._contents.answer(url_id)
 
     def offer(self, candidate: Candidate, now: float) -> None:
         self._ledger.offer([candidate], (), now)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from periplus.children import process_lives
-from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
     ASKED_AGAIN,
     EARLY_SHARE,
@@ -26,11 +25,10 @@ from periplus.model.frontier import (
     Lease,
     PageVisit,
     ReadyHost,
-    RefreshFinding,
     SideRequest,
     Task,
 )
-from periplus.model.ports import CrawlScope, RunRecord, VisitReader
+from periplus.model.ports import CrawlScope, VisitReader
 from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
@@ -470,7 +468,7 @@ def ask_again(folder: Path, now: float, *, due_only: bool) -> int:
     return added
 
 
-class FolderHome:
+class FolderHome(runs.HomeRecords):
     """`model.ports.CrawlHome` of a folder."""
 
     def __init__(self, folder: Path) -> None:
@@ -507,13 +505,13 @@ class FolderHome:
     ) -> int:
         return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
 
-    def note(self, name: str) -> str:
+    def read(self, action: Callable[[Statements], T]) -> T:
         with reading.open_reader(self._folder) as connection:
-            return notes.note(schema.SqliteStatements(connection), name)
+            return action(schema.SqliteStatements(connection))
 
-    def change_note(self, name: str, changed: Callable[[str], str]) -> str:
+    def change(self, action: Callable[[Statements], T]) -> T:
         with schema.writing(self._folder) as connection:
-            return notes.change_note(schema.SqliteStatements(connection), name, changed)
+            return action(schema.SqliteStatements(connection))
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
@@ -550,19 +548,3 @@ class FolderHome:
     def resume(self, now: float) -> bool:
         with schema.writing(self._folder) as connection:
             return runs.resume(schema.SqliteStatements(connection)) and reading.is_being_crawled(connection, now)
-
-    def note_fault(self, note: FaultNote) -> None:
-        with schema.writing(self._folder) as connection:
-            notes.put_fault_note(schema.SqliteStatements(connection), note)
-
-    def fault_notes(self) -> tuple[FaultNote, ...]:
-        with reading.open_reader(self._folder) as connection:
-            return notes.fault_notes(schema.SqliteStatements(connection))
-
-    def runs(self) -> Sequence[RunRecord]:
-        with reading.open_reader(self._folder) as connection:
-            return folder_runs.run_records(connection)
-
-    def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
-        with reading.open_reader(self._folder) as connection:
-            return runs.findings(schema.SqliteStatements(connection), run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -11,8 +11,7 @@ import numpy as np
 from xxhash import xxh3_64_intdigest
 
 from periplus.model.arrays import Ints
-from periplus.model.web import SiteKey, UrlId
-from periplus.store.dialect import shard_of
+from periplus.model.web import UrlId
 from periplus.store.sqlite import changes
 from periplus.store.sqlite.changes import ChangeCursor
 
@@ -24,13 +23,12 @@ class IndexedPage(NamedTuple):
     """A page as indexed.
 
     stamp: 64 bits that change when the page is fetched again or its URL's state changes; parts: parts of its blocks,
-    packed, None if not classified; shard: of the page, if the database has shards.
+    packed, None if not classified.
     """
 
     url_id: UrlId
     stamp: int
     parts: bytes | None
-    shard: int = 0
 
 
 def collection_key(connection: sqlite3.Connection) -> str:
@@ -47,15 +45,13 @@ def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
 def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
     """All stored pages, ascending by id."""
     find = (
-        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts, u.host_id FROM page p JOIN url u ON u.id = p.url_id"
+        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
         " ORDER BY p.url_id"
     )
-    sites = connection.execute("SELECT h.id, s.key FROM host h JOIN site s ON s.id = h.site_id")
-    shards = {host_id: shard_of(SiteKey(key)) for host_id, key in sites}
     cursor = connection.execute(find)
     while rows := cursor.fetchmany(ROWS_AT_ONCE):
-        for url_id, fetched, body_id, reason, parts, host_id in rows:
-            yield IndexedPage(url_id, stamp_of(fetched, body_id, reason), parts, shards[host_id])
+        for url_id, *state, parts in rows:
+            yield IndexedPage(url_id, stamp_of(*state), parts)
 
 
 def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
@@ -76,29 +72,3 @@ def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) 
         return np.unique(np.array(changes.after(connection, place, most)[0], np.int64))
     pages = connection.execute("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
     return np.fromiter(chain.from_iterable(pages), np.int64)
-
-
-def set_parts(connection: sqlite3.Connection, parts: Sequence[tuple[bytes | None, UrlId]]) -> None:
-    """Sets the parts of pages. Call it within a transaction."""
-    connection.executemany("UPDATE page SET parts = ? WHERE url_id = ?", parts)
-
-
-def all_evidence(connection: sqlite3.Connection) -> list[tuple[int, str, bytes]]:
-    """(site, name, data) of all evidence."""
-    return connection.execute("SELECT site_id, name, data FROM evidence").fetchall()
-
-
-def replace_evidence(connection: sqlite3.Connection, rows: Sequence[tuple[int, str, bytes]]) -> None:
-    """Replaces all evidence. Call it within a transaction."""
-    connection.execute("DELETE FROM evidence")
-    connection.executemany("INSERT INTO evidence VALUES (?, ?, ?)", rows)
-
-
-def follow_but(connection: sqlite3.Connection, name: str, unseen: Sequence[UrlId]) -> ChangeCursor:
-    """Creates a follower that has processed all pages except `unseen`. Call it within a transaction."""
-    changes.unfollow(connection, name)
-    changes.follow(connection, name)
-    place = ChangeCursor(changes.newest(connection), None)
-    changes.set_position(connection, name, place)
-    changes.note(connection, unseen)
-    return place

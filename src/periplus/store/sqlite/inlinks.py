@@ -25,6 +25,7 @@ from periplus.model.page import FOLLOWED_KINDS, LINK_KINDS, POSITION_CODES, Posi
 from periplus.model.visit import FETCHED_REASONS
 from periplus.model.web import Url
 from periplus.store import column_files
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.page_links import TO_TARGET
 from periplus.store.sqlite.site_rows import link_blocks, number_blocks
 from periplus.urls.canonical import url_id
@@ -73,6 +74,51 @@ class StoredInlinkIndex:
     links: InlinkIndex
     visited: VisitColumns
     same: Same
+
+    def linking(self, reader: CollectionReader, target: int, most: int) -> tuple[int, list[int]]:
+        """(number of pages that link to a URL, ids of up to `most` of them, greatest rank first). Includes later
+        visits, but not the URL itself.
+        """
+        place, links = place_of(self, target), self.links
+        sources = (
+            links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2)
+            if place >= 0
+            else np.zeros(0, np.uint32)
+        )
+        newer = np.array(self._later_urls(reader), np.int64)
+        if len(newer):
+            sources = sources[~np.isin(links.ids[sources], newer)]
+        find = f"SELECT DISTINCT source FROM {TO_TARGET} AND source IN (SELECT value FROM json_each(?))"
+        listed = reader.statements.rows(find, (target, json.dumps(newer.tolist())))
+        fresh = [source for (source,) in listed if source != target]
+        sources = sources[sources != place]
+        best = np.lexsort((sources, -links.rank[sources]))[:most]
+        return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]
+
+    def _later_urls(self, reader: CollectionReader) -> list[int]:
+        """Ids of URLs visited since the index was created."""
+        return [
+            identity
+            for (identity,) in reader.statements.rows(
+                "SELECT DISTINCT url_id FROM visit WHERE id > ?", (self.moment.visit,)
+            )
+        ]
+
+    def perhaps_same(self, reader: CollectionReader, folded_md5: bytes) -> list[int]:
+        """Ids of candidate pages, which include all pages with this digest of the folded words."""
+        digest = np.frombuffer(folded_md5[:8], np.int64)
+        first, end = (int(np.searchsorted(self.same.digests, digest, side)[0]) for side in ("left", "right"))
+        return [*self.same.pages[first:end].tolist(), *self._later_urls(reader)]
+
+    def visits_of(self, reader: CollectionReader, url: Url) -> list[int]:
+        """Ids of the visits that requested a URL, ascending."""
+        place, visited = place_of(self, url_id(url)), self.visited
+        visits = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
+        newer = reader.statements.rows(
+            "SELECT id FROM visit WHERE id > ? AND (url_id = ? OR text = ?) ORDER BY id",
+            (self.moment.visit, url_id(url), url),
+        )
+        return [*visits, *(number for (number,) in newer)]
 
 
 def moment_of(connection: sqlite3.Connection) -> InlinkIndexVersion:
@@ -254,50 +300,3 @@ def open_index(folder: Path) -> StoredInlinkIndex | None:
 def place_of(book: StoredInlinkIndex, identity: int) -> int:
     """Index of a URL; -1 if it was not known then."""
     return int(places_in(book.links.ids, np.array([identity], np.int64))[0])
-
-
-def linking(connection: sqlite3.Connection, book: StoredInlinkIndex, target: int, most: int) -> tuple[int, list[int]]:
-    """(number of pages that link to a URL, ids of up to `most` of them, greatest rank first). Includes later visits,
-    but not the URL itself.
-    """
-    place, links = place_of(book, target), book.links
-    sources = (
-        links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2)
-        if place >= 0
-        else np.zeros(0, np.uint32)
-    )
-    newer = np.array(_later_urls(connection, book), np.int64)
-    if len(newer):
-        sources = sources[~np.isin(links.ids[sources], newer)]
-    find = f"SELECT DISTINCT source FROM {TO_TARGET} AND source IN (SELECT value FROM json_each(?))"
-    listed = connection.execute(find, (target, json.dumps(newer.tolist())))
-    fresh = [source for (source,) in listed if source != target]
-    sources = sources[sources != place]
-    best = np.lexsort((sources, -links.rank[sources]))[:most]
-    return len(sources) + len(fresh), (fresh + links.ids[sources[best]].tolist())[:most]
-
-
-def _later_urls(connection: sqlite3.Connection, book: StoredInlinkIndex) -> list[int]:
-    """Ids of URLs visited since the index was created."""
-    return [
-        identity
-        for (identity,) in connection.execute("SELECT DISTINCT url_id FROM visit WHERE id > ?", (book.moment.visit,))
-    ]
-
-
-def perhaps_same(connection: sqlite3.Connection, book: StoredInlinkIndex, folded_md5: bytes) -> list[int]:
-    """Ids of candidate pages, which include all pages with this digest of the folded words."""
-    digest = np.frombuffer(folded_md5[:8], np.int64)
-    first, end = (int(np.searchsorted(book.same.digests, digest, side)[0]) for side in ("left", "right"))
-    return [*book.same.pages[first:end].tolist(), *_later_urls(connection, book)]
-
-
-def visits_of(connection: sqlite3.Connection, book: StoredInlinkIndex, url: Url) -> list[int]:
-    """Ids of the visits that requested a URL, ascending."""
-    place, visited = place_of(book, url_id(url)), book.visited
-    visits = visited.visits[visited.offsets[place] : visited.offsets[place + 1]].tolist() if place >= 0 else []
-    newer = connection.execute(
-        "SELECT id FROM visit WHERE id > ? AND (url_id = ? OR text = ?) ORDER BY id",
-        (book.moment.visit, url_id(url), url),
-    )
-    return [*visits, *(number for (number,) in newer)]

@@ -16,7 +16,7 @@ from periplus.store.ledger import HostRef, Ledger, Sums, brings_content
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.rows import PackedBody, pack_completion
 from periplus.store.sqlite import checks
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.parts import WebPart
 
@@ -26,7 +26,7 @@ class BodyWriter:
 
     def __init__(self, connection: sqlite3.Connection, storage: Storage) -> None:
         self._connection, self._storage = connection, storage
-        self._contents = Contents(connection)
+        self._contents = SqliteReader(connection)
         self._dictionaries: dict[str, int] = {}
         self._try_at: dict[str, int] = {}  # number of pages at which training is tried again
 

@@ -1,183 +1,85 @@
-"""Streams rows of URLs, links, recent visits and whole tables."""
+"""The reader of a collection in a folder, and streams of links, redirects and visits."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from enum import StrEnum
 from itertools import chain, repeat
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from periplus.errors import UsageError
-from periplus.model.page import LinkKind, Position
-from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, any_of
-from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Reason, State
-from periplus.model.web import Url
-from periplus.store.sqlite import page_links
+from periplus.model.tables import LINKS, Table, any_of
+from periplus.model.visit import FETCHED_REASONS
+from periplus.store.bodies import BodyCodec
+from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
+from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.reading import rows
-from periplus.store.sqlite.runs import run_records
-from periplus.store.sqlite.views import order_by, select, value_of
-from periplus.urls.canonical import canonical, url_id
-from periplus.values import Row, frozen
+from periplus.store.sqlite.runs import contents
+from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.views import select, value_of
+from periplus.values import Row
 
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-@frozen
-class PageFilter:
-    """Filter of URLs. Empty and -1: any."""
-
-    state: str = ""
-    reason: str = ""
-    status: str = ""  # "404", or "4xx" for 400 to 499
-    media_type: str = ""  # "text/html", or "image/" for all images
-    depth: int = -1
-    url: str = ""  # part of the URL, or a regular expression
-    host: str = ""  # with or without port
-    limit: int = -1
-    segment: str = ""  # needs segment_of, see reading.name_segments
+if TYPE_CHECKING:
+    from periplus.model.arrays import Ints
+    from periplus.model.graph import LinkRows
+    from periplus.model.web import SiteKey
 
 
-@frozen
-class LinkFilter:
-    """Filter of links. Empty, False and -1: any."""
+class SqliteReader(CollectionReader):
+    """`store.reader.CollectionReader` over a connection."""
 
-    source: str = ""  # canonical URL
-    target: str = ""  # canonical URL; without `source` all links are scanned: 2 s for 10 M links
-    kind: str = ""
-    position: str = ""
-    nofollow: bool = False
-    broken: bool = False  # the target is dead
-    external: bool = False  # the target is on another site, and is not dead
-    limit: int = -1
-    segment: str = ""  # segment of the source
+    def __init__(self, connection: sqlite3.Connection, folder: Path = Path()) -> None:
+        """folder: of the collection, for its size on disk."""
+        self.connection, self._folder = connection, folder
+        self.statements, self.codec = SqliteStatements(connection), BodyCodec()
 
+    @classmethod
+    def of(cls, folder: Path) -> SqliteReader:
+        return cls(reading.connect(folder), folder)
 
-def pages(
-    connection: sqlite3.Connection, where: PageFilter, columns: Sequence[str] = (), table: Table = ALL_URLS
-) -> Iterator[Row]:
-    """URLs that match a filter, by depth and URL, those without a depth last.
+    def close(self) -> None:
+        self.connection.close()
 
-    columns: of the table, which is SEEN, perhaps with segments; empty: all. Raises UsageError for an invalid filter or
-    column.
-    """
-    conditions, values = page_conditions(where)
-    find = f"{select(table, columns, conditions, order_by(table, table.order))} LIMIT ?"
-    return rows(connection.execute(find, (*values, where.limit)))
+    def limit_reads(self, limit_s: float) -> contextlib.AbstractContextManager[None]:
+        return reading.limit_reads(self.connection, limit_s)
 
+    def snapshot(self, of: str = "") -> contextlib.AbstractContextManager[None]:
+        return reading.snapshot(self.connection)
 
-def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
-    """SQL conditions and their values. Raises UsageError for an invalid filter."""
-    parts: list[tuple[str, list[object]]] = []
-    if where.state:
-        parts.append((f"u.reason IN {any_of(REASONS_OF[choice(State, 'state', where.state)])}", []))
-    if where.reason:
-        parts.append(("u.reason = ?", [choice(Reason, "reason", where.reason).value]))
-    if where.status:
-        parts.append(("u.status BETWEEN ? AND ?", list(status_range(where.status))))
-    if where.media_type:
-        whole = "/" in where.media_type and not where.media_type.endswith("/")
-        parts.append(("p.media_type = ?" if whole else "instr(p.media_type, ?) = 1", [where.media_type]))
-    if where.depth >= 0:
-        parts.append(("u.depth = ?", [where.depth]))
-    if where.host:
-        parts.append(("(h.key = ? OR substr(h.key, 1, length(?) + 1) = ? || ':')", [where.host] * 3))
-    if where.url:
-        parts.append(("matches(u.text, ?)", [where.url]))
-    if where.segment:
-        parts.append(("segment_of(u.id) = ?", [where.segment]))
-    return [part for part, _ in parts], [value for _, values in parts for value in values]
+    def activity(self, now: float) -> Activity:
+        running = reading.is_being_crawled(self.connection, now) or reading.is_copy_of_running(self.connection, now)
+        return Activity(now, running, sum(map(_size, contents(self._folder))))
+
+    def stream(self, find: str, values: Sequence[object] = (), at_once: int = ROWS_AT_ONCE) -> Iterator[Row]:
+        return rows(self.connection.execute(find, values), at_once)
+
+    def whole(self, table: Table) -> Iterator[Row]:
+        return whole(self.connection, table)
+
+    def numbers(self, find: str, width: int) -> Iterator[Ints]:
+        from periplus.store.sqlite.site_rows import number_blocks  # imports NumPy
+
+        return number_blocks(self.connection.execute(find), width)
+
+    def plan(self, *, scans: bool) -> None:
+        """Plans of SQLite depend on statements alone."""
+
+    def clicks_of(self, site: SiteKey) -> LinkRows:
+        from periplus.store.sqlite.site_rows import clicks_of  # imports NumPy
+
+        return clicks_of(self.connection, site)
+
+    def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
+        raise NotImplementedError  # a folder stores all bodies in its database
 
 
-def links(
-    connection: sqlite3.Connection, where: LinkFilter, columns: Sequence[str] = (), table: Table = LINKS
-) -> Iterator[Row]:
-    """Links that match a filter, by source and target if one of them is given; else in storage order.
-
-    columns: of the table, which is LINKS, perhaps with segments; empty: all. Raises UsageError for an invalid filter or
-    column.
-    """
-    conditions, values = link_conditions(where)
-    order = order_by(table, ("source", "target", "kind", "position")) if where.source or where.target else ""
-    find = f"{select(table, columns, conditions, order)} LIMIT ?"
-    return rows(connection.execute(find, (*values, where.limit)))
-
-
-def links_between(connection: sqlite3.Connection, sources: Sequence[int], target: int) -> Iterator[Row]:
-    """Rows of LINKS from these URLs to one URL, in the order of the sources."""
-    find = select(LINKS, where=("l.source = ?", "l.target = ?"))
-    for source in sources:
-        yield from connection.execute(find, (source, target))
-
-
-def link_conditions(where: LinkFilter) -> tuple[list[str], list[object]]:
-    """See `page_conditions`."""
-    parts: list[tuple[str, list[object]]] = []
-    if where.source:
-        parts.append(("l.source = ?", [url_id(Url(where.source))]))
-    if where.target:
-        target = url_id(Url(where.target))
-        parts.append((f"l.target = ? AND l.source IN {page_links.PERHAPS_TO.format('?')}", [target, target]))
-    if where.kind:
-        parts.append(("l.kind = ?", [choice(LinkKind, "kind", where.kind).value]))
-    if where.position:
-        parts.append(("l.position = ?", [choice(Position, "position", where.position).value]))
-    if where.nofollow:
-        parts.append(("l.nofollow", []))
-    dead = any_of(REASONS_OF[State.FAILED])
-    if where.broken:
-        # excludes most links before their URLs are looked up
-        parts.append((f"l.target IN (SELECT id FROM url WHERE reason IN {dead})", []))
-    if where.external:
-        parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN {dead}", []))
-    if where.segment:
-        parts.append(("segment_of(l.source) = ?", [where.segment]))
-    return [part for part, _ in parts], [value for _, values in parts for value in values]
-
-
-def bad_links(connection: sqlite3.Connection, source: str = "", limit: int = -1) -> Iterator[Row]:
-    """Rows of BAD_LINKS, grouped by page. source: only of this page."""
-    conditions, values = (("b.source = ?",), [url_id(Url(source))]) if source else ((), [])
-    return rows(connection.execute(f"{select(BAD_LINKS, where=conditions)} LIMIT ?", (*values, limit)))
-
-
-def is_known(connection: sqlite3.Connection, url: Url) -> bool:
-    return connection.execute("SELECT 1 FROM url WHERE id = ?", (url_id(url),)).fetchone() is not None
-
-
-def resolve_url(connection: sqlite3.Connection, text: str) -> Url:
-    """The URL that a user means. Without a scheme: the known one of https and http, else https.
-
-    A path such as `/a/b.html` is resolved against the start URLs: the first on which it is known. Raises InvalidUrl.
-    """
-    if "://" in text:
-        return canonical(text)
-    if text.startswith("/") and not text.startswith("//"):
-        starts = dict.fromkeys(start for run in run_records(connection) for start in run.starts)
-        urls = [canonical(text, Url(start)) for start in starts]
-        if urls:
-            return next((url for url in urls if is_known(connection, url)), urls[0])
-    secure, plain = canonical(f"https://{text}"), canonical(f"http://{text}")
-    return plain if is_known(connection, plain) and not is_known(connection, secure) else secure
-
-
-def choice(kind: type[Choice], what: str, value: str) -> Choice:
-    """Member of an enum by value. Raises UsageError with all values."""
-    try:
-        return kind(value)
-    except ValueError:
-        raise UsageError(
-            f"there is no {what} {value!r}: choose among {', '.join(member.value for member in kind)}"
-        ) from None
-
-
-def status_range(text: str) -> tuple[int, int]:
-    """(first, last) status of `404` or `4xx`. Raises UsageError."""
-    lowest, highest = text.lower().replace("x", "0"), text.lower().replace("x", "9")
-    if len(text) != 3 or not (lowest.isascii() and lowest.isdigit()):
-        raise UsageError(f"a status must have the form 404 or 4xx, not {text!r}")
-    return int(lowest), int(highest)
+def _size(path: Path) -> int:
+    """Bytes of a file or folder; 0 for files that vanish during the scan (the search index replaces its files)."""
+    with contextlib.suppress(FileNotFoundError):
+        return sum(map(_size, path.iterdir())) if path.is_dir() else path.stat().st_size
+    return 0
 
 
 def whole(connection: sqlite3.Connection, table: Table) -> Iterator[Row]:
@@ -233,11 +135,6 @@ def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]
     columns |= zip(_OF_SOURCE, of_source, strict=True)
     columns |= zip(_OF_TARGET, of_target, strict=True)
     return zip(*(columns[name] for name in LINKS.names), strict=True)
-
-
-def text_of(connection: sqlite3.Connection, url_id: int) -> str | None:
-    row = connection.execute("SELECT text FROM url WHERE id = ?", (url_id,)).fetchone()
-    return str(row[0]) if row else None
 
 
 def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.store import page_links
 from periplus.store.corruption import translate_errors
+from periplus.store.dialect import ID_WIDTH, SQLITE
 from periplus.store.page_links import (
     FIRST_LETTER,
     HISTORY_COLUMNS,
@@ -34,7 +35,6 @@ from periplus.values import Row
 
 # Targets are decimal numbers of fixed width, so that `substr` reads a part of a BLOB without scanning it. Before SQLite
 # 3.42, `json_each` is the only JSON function allowed in a view of an untrusted schema.
-ID_WIDTH = 21  # a space, a sign and 19 digits
 
 COLUMNS = "source, first_seen, last_seen, targets, kinds, positions, nofollow, words"
 TABLE = """
@@ -74,11 +74,9 @@ FROM page_links p JOIN json_each(p.words) w;
 
 
 SCHEMA = TABLE + VIEW
-# Pages whose targets contain a URL's id as text: checking only their links takes half the time
-PERHAPS_TO = f"(SELECT source FROM page_links WHERE instr(targets, CAST(printf('%{ID_WIDTH}d', {{}}) AS BLOB)))"
 # the tab before fragments is two characters in JSON
 PERHAPS_WITH_FRAGMENTS = r"(SELECT source FROM page_links WHERE instr(words, '\t'))"
-TO_TARGET = f"link WHERE target = ?1 AND source IN {PERHAPS_TO.format('?1')}"
+TO_TARGET = f"link WHERE target = ?1 AND source IN {SQLITE.linking.replace('?', '?1')}"
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 

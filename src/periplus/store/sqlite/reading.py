@@ -9,17 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from periplus.children import process_lives
-from periplus.errors import NoCollection, OutOfTime, StoreError, UsageError
+from periplus.errors import OutOfTime, StoreError, UsageError
 from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
+from periplus.store.reader import ROWS_AT_ONCE, matches
 from periplus.store.sqlite import schema
-from periplus.urls.user_patterns import user_pattern
+from periplus.values import frozen
 
 # Functions on a read-only connection. A crawl may be running: each statement sees a consistent state, and `snapshot`
 # gives several statements the same one.
@@ -29,7 +29,6 @@ Follow = Callable[[Connection], AbstractContextManager[object]]
 """Context for each transaction of a change, given its connection; makes a database follow at its end."""
 # SQLite's primary error codes for a damaged file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
-BLOCK_ROWS = 2_000  # rows fetched at a time: a call per row would cost a third more
 LIMIT_STEPS = 20_000  # SQLite steps between two checks of the CPU time: about 2 ms
 WATCH_S = 0.05  # between two checks of the clock and of temporary files
 MOST_TEMPORARY_BYTES = 2 << 30  # for sorting and DISTINCT: about 20 million rows of links
@@ -43,18 +42,8 @@ def connect(folder: Path) -> sqlite3.Connection:
     Sorts use temporary files, so that a long list needs little memory. Raises NoCollection, StoreError.
     """
     connection = schema.connect(folder, read_only=True)
-    connection.create_function("matches", 2, text_matches, deterministic=True)
+    connection.create_function("matches", 2, matches, deterministic=True)
     return connection
-
-
-def text_matches(text: str, pattern: str) -> bool:
-    """Whether text contains pattern or matches it as a regular expression. `page?id=1` is found literally."""
-    if pattern in text:
-        return True
-    try:
-        return user_pattern(pattern, "url").is_in(text)
-    except UsageError:
-        return False
 
 
 def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | None], str | None]) -> None:
@@ -190,9 +179,9 @@ def moment(folder: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def rows(cursor: sqlite3.Cursor) -> Iterator[tuple[object, ...]]:
+def rows(cursor: sqlite3.Cursor, at_once: int = ROWS_AT_ONCE) -> Iterator[tuple[object, ...]]:
     """Yields a cursor's rows, fetched in blocks."""
-    while block := cursor.fetchmany(BLOCK_ROWS):
+    while block := cursor.fetchmany(at_once):
         yield from block
 
 
@@ -202,30 +191,10 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     return any(process_lives(pid) for (pid,) in workers)
 
 
-def is_unused(folder: Path, now: float) -> bool:
-    """Whether a folder has no collection, or one without pages, survey and running crawl, as after a crawl was killed
-    before its first page. An unreadable collection counts as used.
-    """
-    find = "SELECT NOT EXISTS (SELECT 1 FROM page) AND NOT EXISTS (SELECT 1 FROM meta WHERE name = 'survey')"
-    try:
-        with open_reader(folder) as connection:
-            return connection.execute(find).fetchone() == (1,) and not is_being_crawled(connection, now)
-    except NoCollection:
-        return True
-    except StoreError:  # the command that reads it reports the error
-        return False
-
-
 def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
     """Whether this is a copy of a database's collection in which a lease is still valid."""
     find = "SELECT 1 FROM meta WHERE name = 'busy_until' AND CAST(value AS REAL) >= ?"
     return connection.execute(find, (now,)).fetchone() is not None
-
-
-def note_of(connection: sqlite3.Connection, name: str) -> str:
-    """Value of a note of the collection, or empty."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-    return str(row[0]) if row else ""
 
 
 # SQLite can store text in a numeric column. Checking every value would cost every reader; instead a command that fails
@@ -316,7 +285,7 @@ _PRAGMAS = frozenset(
 _DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """Result of a query. columns: names; rows: streamed, bytes as hexadecimal text."""
 

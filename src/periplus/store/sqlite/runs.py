@@ -94,6 +94,7 @@ def contents(folder: Path) -> list[Path]:
         "vectors",
         "links.book",
         "stories.read",
+        "issues.read",
         "site.layout",
     )
     return [folder / name for name in names if (folder / name).exists()]

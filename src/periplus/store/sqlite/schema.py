@@ -21,8 +21,8 @@ from periplus.model.visit import STATE_OF
 from periplus.store.dialect import SQLITE, Row
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import changes, checks, page_links
-from periplus.store.sqlite.views import CREATE_VIEWS
 from periplus.store.url_state import FIELDS
+from periplus.store.views import CREATE_VIEWS
 
 # Contents of the history tables: docs/decisions/0003.
 #

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,16 +15,13 @@ from numpy.typing import NDArray
 from periplus.document.headers import media_type
 from periplus.model.arrays import Ints, Ints16, Ints32, Mask, Unsigned8
 from periplus.model.frontier import READ
-from periplus.model.graph import REASON_CODES, LinkRows, PageRows, UrlFacts, UrlRows
+from periplus.model.graph import REASON_CODES, LinkRows
 from periplus.model.page import CLICK_KINDS, LINK_KIND_CODES, PULLED_KINDS, LinkKind, Position
-from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, any_of
-from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import unpack_headers
 from periplus.store.corruption import translate_errors
 from periplus.store.page_links import FIRST_LETTER, split_words
-from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.urls.aliases import COPY
@@ -161,25 +158,6 @@ _OF_SITE = (
 _READ = any_of(READ)
 
 
-def _pairs(connection: sqlite3.Connection, find: str, values: Sequence[object] = ()) -> tuple[Ints, Ints]:
-    """Reads two integer columns."""
-    none = np.zeros((0, 2), np.int64)
-    blocks = [none, *number_blocks(connection.execute(find, values), 2)]
-    return np.concatenate([block[:, 0] for block in blocks]), np.concatenate([block[:, 1] for block in blocks])
-
-
-def redirects(connection: sqlite3.Connection) -> LinkRows:
-    """Target of each redirect, as last seen, and page of each alias; one link per URL."""
-    last = (
-        "SELECT source, target FROM (SELECT l.source AS source, l.target AS target, max(l.last_seen) FROM url u CROSS"
-        " JOIN link l ON l.source = u.id"
-        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source)"
-        " UNION ALL SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id"
-        " WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
-    )
-    return LinkRows(*_pairs(connection, last))
-
-
 def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Unsigned8]:
     """(ids, indices of their reasons in REASONS) of all known URLs of the site, ascending by id."""
     find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
@@ -192,9 +170,14 @@ def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, U
 
 
 def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[LinkRows]:
-    """As `FolderSite.links`, in blocks, ascending by source; may contain duplicates."""
+    """As `clicks_of`, in blocks, ascending by source; may contain duplicates."""
     for block in link_blocks(connection, _OF_SITE, (site,), CLICK_KINDS):
         yield LinkRows(block.sources, block.targets)
+
+
+def clicks_of(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
+    """See `store.reader.Reader.clicks_of`; without repetitions, ascending."""
+    return _pairs_of(link_blocks(connection, _OF_SITE, (site,), CLICK_KINDS))
 
 
 def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
@@ -205,34 +188,10 @@ def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
     return LinkRows(pairs.sources, pairs.targets)
 
 
-def site_names(connection: sqlite3.Connection, ids: Collection[int] | None = None) -> dict[int, SiteKey]:
-    """Site keys by id. ids: only these; None: all."""
-    where = "" if ids is None else f" WHERE id IN ({', '.join(map(str, map(int, ids)))})"
-    return {number: SiteKey(key) for number, key in connection.execute(f"SELECT id, key FROM site{where}")}
-
-
 def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
     """Sites with a fetched page. Most sites known to a crawl are only linked to."""
     read = f"SELECT h.site_id FROM host h WHERE h.id IN (SELECT host_id FROM url WHERE reason IN {_READ})"
     return [SiteKey(key) for (key,) in connection.execute(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
-
-
-def site_of(connection: sqlite3.Connection, url_id: int) -> SiteKey | None:
-    """Site of a known URL, or None."""
-    find = "SELECT s.key FROM url u JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id WHERE u.id = ?"
-    row = connection.execute(find, (url_id,)).fetchone()
-    return SiteKey(row[0]) if row else None
-
-
-def url_facts(connection: sqlite3.Connection, url_id: int) -> UrlFacts | None:
-    row = connection.execute("SELECT text, reason, status, rule FROM url WHERE id = ?", (url_id,)).fetchone()
-    return UrlFacts(Url(row[0]), Reason(row[1]), row[2] or 0, row[3]) if row else None
-
-
-def title_of(connection: sqlite3.Connection, url_id: int) -> str:
-    """A page's title, or empty."""
-    row = connection.execute("SELECT title FROM page WHERE url_id = ?", (url_id,)).fetchone()
-    return str(row[0]) if row else ""
 
 
 _TALLY_COLUMNS = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
@@ -461,46 +420,6 @@ def type_and_charset_of(connection: sqlite3.Connection, url_id: int) -> tuple[st
     """(media type, charset) used to parse a page; empty if unknown."""
     row = connection.execute("SELECT media_type, charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
     return (str(row[0] or ""), str(row[1] or "")) if row else ("", "")
-
-
-class FolderSite:
-    """`model.graph.SiteReader` within a snapshot."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def runs(self) -> Sequence[RunRecord]:
-        return runs.run_records(self._connection)
-
-    def is_being_crawled(self, now: float) -> bool:
-        return reading.is_being_crawled(self._connection, now)
-
-    def redirects(self) -> LinkRows:
-        return redirects(self._connection)
-
-    def site_of(self, url_id: int) -> SiteKey | None:
-        return site_of(self._connection, url_id)
-
-    def url_facts(self, url_id: int) -> UrlFacts | None:
-        return url_facts(self._connection, url_id)
-
-    def urls(self, site: SiteKey) -> UrlRows:
-        find = f"SELECT u.id, u.text, u.reason, coalesce(u.depth, -1) FROM url u WHERE {SITE_OF_URL}"
-        return UrlRows.of(row_blocks(self._connection.execute(find, (site,))))
-
-    def links(self, site: SiteKey) -> LinkRows:
-        return _pairs_of(link_blocks(self._connection, _OF_SITE, (site,), CLICK_KINDS))
-
-    def pages(self, site: SiteKey) -> PageRows:
-        find = (
-            "SELECT u.id, p.title, p.media_type, p.size FROM url u CROSS"
-            f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
-        )
-        return PageRows.of(row_blocks(self._connection.execute(find, (site,))))
-
-    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
-        find = f"SELECT u.id, u.status FROM url u WHERE {SITE_OF_URL} AND u.status > 0"
-        return _pairs(self._connection, find, (site,))
 
 
 # A subresource (an image, a style) that the crawl did not fetch has no row in `page`: its size is read from the headers

@@ -19,7 +19,8 @@ from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store import crawl_reads, notes
 from periplus.store.dialect import Statements
-from periplus.store.sqlite import page_links, text_rows
+from periplus.store.sqlite import page_links
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks, row_blocks
@@ -251,7 +252,7 @@ def visits(connection: sqlite3.Connection, after: int, *, texts: bool = False) -
             ]
             stored = stored._replace(links=tuple(links))
         if read and texts:
-            for text in text_rows.pages_of(connection, [stored.url_id]):
+            for text in SqliteReader(connection).page_blocks([stored.url_id]):
                 stored = stored._replace(title=text.title, blocks=text.blocks, parts=text.parts)
         yield stored
 

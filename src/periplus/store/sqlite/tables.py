@@ -30,8 +30,9 @@ from periplus.model.tables import (
     Table,
 )
 from periplus.model.web import Url
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import rows
-from periplus.store.sqlite.views import all_of, key_of, order_by, select, source_of, value_of
+from periplus.store.views import all_of, key_of, order_by, select, source_of, value_of
 from periplus.urls.canonical import url_id
 from periplus.values import Pairs, Row, frozen
 
@@ -241,7 +242,7 @@ def sample_of(
     key, (conditions, values) = key_of(table), _conditions(table, query)
     where = all_of(table, conditions)
     facets = [column for column in table.columns if column.facet]
-    briefly = not key and count_urls(connection) > LARGE
+    briefly = not key and SqliteReader(connection).count_urls() > LARGE
     most = FEW if briefly else SAMPLE_ROWS
     ordered = query.sort or table.order
     brings = briefly and not ordered and 0 <= query.most <= most - query.first
@@ -268,11 +269,6 @@ def sample_of(
     count = f"SELECT count(*) FROM (SELECT 1 FROM {source_of(table)} WHERE {where} LIMIT ?)"
     many = int(connection.execute(count, (*values, MOST_COUNTED_ROWS + 1)).fetchone()[0])
     return TableSample(Count(min(many, MOST_COUNTED_ROWS), many > MOST_COUNTED_ROWS), SAMPLE_ROWS, shares, None)
-
-
-def count_urls(connection: sqlite3.Connection) -> int:
-    """Number of URLs of the collection."""
-    return int(connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0])
 
 
 def _commonest(column: Column, tally: Counter[object]) -> tuple[tuple[str, int], ...]:

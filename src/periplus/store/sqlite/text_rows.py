@@ -23,35 +23,11 @@ from periplus.model.page import LinkKind, Part, Position
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import pack_parts
-from periplus.store.crawl_reads import PageBlocks, page_of, pages_statement
-from periplus.store.dialect import SQLITE
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import inlinks, site_rows
-from periplus.store.sqlite.page_rows import Contents
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
 from periplus.store.sqlite.site_rows import IS_COPY, LinkBlock
-
-BLOCK_ROWS = 100  # rows with packed texts fetched at a time: about 1 MB
-_PAGES = pages_statement(SQLITE)
-
-
-def pages_of(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
-    """Current pages among the URLs, in the order given."""
-    contents = Contents(connection)
-    for url_id in ids:
-        row = connection.execute(_PAGES + " AND p.url_id = ?", (url_id,)).fetchone()
-        if row is not None:
-            yield page_of(row, contents.codec)
-
-
-def pages_of_site(connection: sqlite3.Connection, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
-    """Streams the site's pages by id. most: maximum pages, -1: all; the first ids (hashes) are a random sample."""
-    contents = Contents(connection)
-    cursor = connection.execute(
-        _PAGES + " AND u.host_id IN (SELECT id FROM host WHERE site_id = ?) ORDER BY p.url_id LIMIT ?", (site_id, most)
-    )
-    while rows := cursor.fetchmany(BLOCK_ROWS):
-        for row in rows:
-            yield page_of(row, contents.codec)
 
 
 def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
@@ -197,7 +173,8 @@ def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most
 # Duplicates are found by digest and confirmed by comparing the texts if they are stored.
 
 _FAR = 1 << 30  # instead of a depth: no link leads there
-_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE ({HAS_PAGE} OR {IS_COPY})"
+WITH_COPIES = f"({HAS_PAGE} OR {IS_COPY})"  # pages, and copies that may represent a group of duplicates
+_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {WITH_COPIES}"
 _OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 
@@ -216,7 +193,7 @@ def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> It
 
     Different texts with equal digests form separate groups. Pages without text are equal if their bytes are.
     """
-    scope, named, contents = _scope(site_id), _canonical_urls(connection), Contents(connection)
+    scope, named, contents = _scope(site_id), _canonical_urls(connection), SqliteReader(connection)
     find = (
         "SELECT u.id, u.text, p.charset, u.depth, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
         f"{scope} AND p.folded_md5 IN"
@@ -227,7 +204,7 @@ def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> It
 
 
 def _of_one_digest(
-    rows: Iterable[tuple[Any, ...]], contents: Contents, named: frozenset[Url]
+    rows: Iterable[tuple[Any, ...]], contents: CollectionReader, named: frozenset[Url]
 ) -> Iterator[tuple[list[SameText], bool]]:
     groups: dict[str | None, list[SameText]] = {}
     bodies: dict[object, int] = {}
@@ -342,7 +319,7 @@ def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
         yield site, PageRow._make(row)  # type: ignore[misc]  # type as in the column
 
 
-def feeds(connection: sqlite3.Connection, contents: Contents) -> Iterator[tuple[Url, bytes]]:
+def feeds(connection: sqlite3.Connection, contents: CollectionReader) -> Iterator[tuple[Url, bytes]]:
     """Pages that may be feeds, with their bytes."""
     find = (
         "SELECT u.id, u.text FROM page p JOIN url u ON u.id = p.url_id"

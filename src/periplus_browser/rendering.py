@@ -22,7 +22,6 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from periplus.acquire.browser import Chromium
 from periplus.document.digest import body_digest
 from periplus.errors import InvalidUrl
 from periplus.model.page import Rendering
@@ -32,6 +31,8 @@ from periplus.model.web import Origin, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import origin_of
+from periplus.values import frozen
+from periplus_browser.chromium import Chromium
 
 log = logging.getLogger(__name__)
 
@@ -39,16 +40,16 @@ PAGES_AT_ONCE = 4  # per browser; a page mostly waits for its network to be idle
 QUIET_S = 0.5  # without requests after the load event: the idle network of Playwright and Puppeteer
 OWN_TIME_S = 15.0  # time limit of a page, without the time in which its requests are pending
 WHOLE_TIME_S = 180.0  # time limit of a page, with the delays of its hosts
-PART_TIME_S = 30.0  # time limit of one request, with the delay of its host
+PART_TIME_S = 30.0  # time limit of a request, with the delay of its host
 DELAYED_S = 0.1  # users do not notice less (web.dev, RAIL); if we delayed a page by more, its timings are not stored
 READ_TIME_S = 5.0  # to return its HTML; then its scripts are stopped, and it gets the same time again
-MOST_REQUESTS = 150  # of one page
-MOST_PART_BYTES = 32 << 20  # of one page
+MOST_REQUESTS = 150  # per page
+MOST_PART_BYTES = 32 << 20  # per page
 MOST_DIALOGS = 20
-MOST_POST_BYTES = 64 << 10  # of one request; GraphQL queries have some 1 to 10 KB
+MOST_POST_BYTES = 64 << 10  # per request; GraphQL queries have some 1 to 10 KB
 MOST_ATTEMPTS = 2
 PARTS_BYTES = 64 << 20  # cache of answers for later pages
-PROCESS_BYTES = 1 << 30  # of one page's process; a page of 200 KB of scripts has 30 to 60 MB
+PROCESS_BYTES = 1 << 30  # per process; a page of 200 KB of scripts has 30 to 60 MB
 LOOK_S = 0.5  # how often memory is checked
 PAGES_OF_BROWSER = 500  # then the browser is restarted, because of memory leaks
 SCREEN = (1280, 1024)
@@ -57,7 +58,7 @@ PARSING_INCOMPLETE = "it was not parsed to its end"  # among the bounds of a ren
 # the resources that text depends on; images are fetched for screenshots only, media and sockets never
 _TEXT_RESOURCES = frozenset({"Script", "Stylesheet", "XHR", "Fetch"})
 _SCREENSHOT_RESOURCES = frozenset({"Image", "Font"})
-_PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a transparent GIF: no script meets a failure
+_PIXEL = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"  # a transparent GIF: scripts see no failure
 # header fields not passed to the browser: they describe the transfer, set cookies, or start a download
 _FIELDS_TO_DROP = frozenset(
     [
@@ -94,7 +95,7 @@ class RenderJob:
     attempts: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenderResult:
     """The result of a job. rendering None: it failed, `why` is the reason. leads_to: URL that a script navigated to."""
 

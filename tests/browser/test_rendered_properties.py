@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from periplus.acquire.discovery import Discovery
-from periplus.acquire.rendered import PendingPage, completion_of_page
-from periplus.acquire.rendering import PARSING_INCOMPLETE, RenderJob, RenderResult
 from periplus.model.frontier import Task
 from periplus.model.page import Rendering
 from periplus.model.visit import Fetched, Headers, Request, Visit
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_scope
+from periplus_browser.rendered import PendingPage, completion_of_page
+from periplus_browser.rendering import PARSING_INCOMPLETE, RenderJob, RenderResult
 
 HOME = canonical("http://a.test/")
 PIECES = st.sampled_from(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from periplus.acquire.browser import Chromium
+from periplus_browser.chromium import Chromium
 
 ECHO = "#!/bin/sh\nexec cat <&3 >&4\n"  # instead of the browser: sends back each message
 

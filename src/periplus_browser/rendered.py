@@ -9,18 +9,19 @@ from functools import partial
 
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.politeness import HeldHost
-from periplus.acquire.rendering import PARSING_INCOMPLETE, ClosedOrigins, Renderer, RenderJob, RenderResult
 from periplus.document.headers import media_type as declared_type
 from periplus.document.headers import media_type_of
 from periplus.model.frontier import Candidate, Completion, Task
 from periplus.model.page import HTML_TYPES, Charset, Document
 from periplus.model.ports import Clock
 from periplus.model.visit import Cut, Fetched, Purpose, Request, Visit
-from periplus.model.web import HostKey, Origin, Url
+from periplus.model.web import HostKey, Url
 from periplus.settings import Settings
-from periplus.urls.hosts import host_key, origin_of
+from periplus.urls.hosts import host_key
 from periplus.urls.url_patterns import ROOT, url_patterns
 from periplus.values import frozen
+from periplus_browser.chromium import browser_program
+from periplus_browser.rendering import PARSING_INCOMPLETE, ClosedOrigins, Renderer, RenderJob, RenderResult
 
 MOST_PATTERNS = 10_000  # URL patterns remembered as in need of a browser
 
@@ -42,21 +43,19 @@ class PageRendering:
     the same URL pattern: the same program makes them, and some may have more HTML but still need the script.
     """
 
-    def __init__(self, program: str, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
-        """program: path of the browser, from `browser.browser_program`."""
-        self._closed = closed
-        self._program, self._settings, self._clock = program, settings, clock
+    def __init__(self, settings: Settings, clock: Clock, closed: ClosedOrigins) -> None:
+        """Raises UsageError without a browser."""
+        self._renderer = Renderer(browser_program(settings.rendering.browser), settings, clock, closed)
         self._always = settings.rendering.render == "always"
         self._patterns: OrderedDict[tuple[HostKey, str], None] = OrderedDict()
-        self._started: Renderer | None = None
 
     @property
     def is_busy(self) -> bool:
-        return self._started is not None and self._started.is_busy
+        return self._renderer.is_busy
 
     @property
     def fds(self) -> Sequence[int]:
-        return self._started.fds if self._started is not None else ()
+        return self._renderer.fds
 
     def wants(self, visit: Visit) -> bool:
         """Whether a page must be rendered before it is read."""
@@ -78,39 +77,25 @@ class PageRendering:
 
     def advance(self) -> Iterator[tuple[HeldHost, Task, Callable[[Discovery], Completion]]]:
         """The pages that ended since the last call, each with the function that reads it."""
-        if self._started is not None:
-            for rendered in self._started.advance():
-                page: PendingPage = rendered.job.context
-                yield page.host, page.task, partial(completion_of_page, page, rendered)
+        for rendered in self._renderer.advance():
+            page: PendingPage = rendered.job.context
+            yield page.host, page.task, partial(completion_of_page, page, rendered)
 
     def requests(self) -> Iterator[Request]:
         """New requests of pages; pass their visits to `answer`."""
-        while self._started is not None and self._started.requests:
-            yield self._started.requests.popleft()
-
-    def origin_requests(self, origin: Origin) -> Sequence[Request]:
-        """The unanswered requests to an origin."""
-        asked = self._started.pending_requests if self._started is not None else ()
-        return [request for request in asked if origin_of(request.url) == origin]
-
-    def host_requests(self, host: HostKey) -> Sequence[Request]:
-        """The unanswered requests to a host."""
-        asked = self._started.pending_requests if self._started is not None else ()
-        return [request for request in asked if host_key(request.url) == host]
-
-    def answer(self, visit: Visit) -> None:
-        if self._started is not None:
-            self._started.answer(visit)
+        while self._renderer.requests:
+            yield self._renderer.requests.popleft()
 
     @property
-    def _renderer(self) -> Renderer:
-        if self._started is None:
-            self._started = Renderer(self._program, self._settings, self._clock, self._closed)
-        return self._started
+    def pending_requests(self) -> Sequence[Request]:
+        """The unanswered requests."""
+        return self._renderer.pending_requests
+
+    def answer(self, visit: Visit) -> None:
+        self._renderer.answer(visit)
 
     def close(self) -> None:
-        if self._started is not None:
-            self._started.close()
+        self._renderer.close()
 
 
 def is_renderable(visit: Visit) -> bool:

@@ -76,7 +76,7 @@ _FLAGS = (
     "--mute-audio",
     "--hide-scrollbars",
     "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
-    "--js-flags=--max-old-space-size=512",  # MiB of one page's scripts
+    "--js-flags=--max-old-space-size=512",  # MiB for the scripts of a page
 )
 # The protocol uses descriptors 3 and 4: the child copies the pipes to unused numbers first, then to these.
 _LAUNCH = (

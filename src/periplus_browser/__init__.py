@@ -1,0 +1,1 @@
+"""Rendering: pages as a browser shows them after their scripts ran."""

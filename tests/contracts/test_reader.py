@@ -1,0 +1,272 @@
+"""A reader answers every question about a collection the same in every database, and PostgreSQL by its indexes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import periplus
+from periplus.api.homes import open_reader
+from periplus.api.moving import move
+from periplus.cli.main import main
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
+from periplus.store.database_address import address_of
+from periplus.store.postgres.connection import connect
+from periplus.store.postgres.statements import translate
+from periplus.store.reader import LinkFilter, PageFilter
+from periplus.urls.canonical import url_id
+from postgres_server import empty_collection
+from stored import copied, page, stored
+
+HOME, A, OLD = "https://e.org/", "https://e.org/a", "https://e.org/old"
+ELSE = "https://else.example/x"
+BAD = '<a href="mailto:a@e.org">mail</a> <a href="#top" rel=nofollow>top</a>'
+ANSWERS = {
+    HOME: page("Home Straße", "/a", "/b", "/c?x=1", "/c?x=2", "/gone", "/old", ELSE),
+    A: page("Pilots", "/", "/b", "/lost", head="<link rel=stylesheet href=/s.css>") + BAD,
+    "https://e.org/b": page("Lights", "/a"),
+    "https://e.org/c?x=1": page("Charts", "/a"),
+    "https://e.org/c?x=2": page("Charts", "/a"),
+    OLD: "/a",
+    "https://e.org/gone": 404,
+    ELSE: page("Else", HOME, A),
+    "https://else.example/": page("Elsewhere", "/x"),
+}
+PAGE_FILTERS = [
+    {}, {"limit": 2}, {"state": "failed"}, {"reason": "redirect"}, {"status": "4xx"}, {"media_type": "text/"},
+    {"media_type": "text/html"}, {"depth": 1}, {"host": "e.org"}, {"host": "e.org:443"}, {"url": "else"},
+    {"url": "c?x=1"}, {"url": r"/[ab]$"}, {"url": "(unbalanced"}, {"url": r"[ab]$", "state": "fetched", "limit": 1},
+]  # fmt: skip
+LINK_FILTERS = [
+    {"source": HOME}, {"target": A}, {"source": HOME, "target": A}, {"source": A, "kind": "style"}, {"target": ELSE},
+    {"source": HOME, "broken": True}, {"source": HOME, "external": True}, {"source": A, "nofollow": True},
+    {"source": HOME, "position": "body", "limit": 3},
+]  # fmt: skip
+UNORDERED = [{}, {"broken": True}, {"external": True}, {"kind": "redirect"}]
+URLS = (HOME, A, OLD, "https://e.org/c?x=1", "https://e.org/gone", "https://e.org/unknown")
+COPIES = 400  # of each row, for the plans
+SCANS = {"targets @>": {"page_links"}, "o.folded_md5 = p.folded_md5": {"page"}}  # by a part of the statement
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """The same collection in a folder and in a database."""
+    folder = stored(tmp_path_factory.mktemp("reader") / "e.periplus", ANSWERS, [HOME, "https://else.example/"])
+    with empty_collection() as address:
+        move(str(copied(folder, folder.with_name("moved"))), address)
+        yield folder, address
+
+
+@pytest.fixture(params=["folder", "database"])
+def reader(request, places):
+    with open_reader(places[request.param == "database"]) as reader:
+        yield reader
+
+
+def answers(reader, ask):
+    try:
+        return ask(reader)
+    except (UsageError, StoreError) as error:
+        return type(error)
+
+
+def of_page(reader, url):
+    number = url_id(url)
+    row = reader.page_row(number)
+    known = [reader.leads_to(number), reader.is_shown(number), reader.answer(number), reader.body(number)]
+    known += [reader.text(number), reader.blocks(number), reader.parts(number), reader.xml(number)]
+    known += [reader.original_body(number), reader.screenshot(number), reader.title_and_text(number)]
+    known += [
+        reader.read_as(number),
+        reader.first_seen_s(number),
+        reader.count_inlinks(number),
+        reader.count_outlinks(number),
+    ]
+    known += [reader.duplicates(number), reader.is_known(url), reader.briefs([number])]
+    return [row, known, [list(row) for row in reader.links_between([url_id(A), url_id(HOME)], number)]]
+
+
+def test_pages_are_listed_by_filter_depth_and_url(reader):
+    listed = list(reader.pages(PageFilter(state="fetched"), ("depth", "url")))
+    assert listed[:4] == [(0, HOME), (0, "https://else.example/"), (1, A), (1, "https://e.org/b")]
+    assert [url for (url,) in reader.pages(PageFilter(url=r"/[ab]$"), ("url",))] == [A, "https://e.org/b"]
+    assert [url for (url,) in reader.pages(PageFilter(host="else.example", status="200"), ("url",))] == [
+        "https://else.example/",
+        ELSE,
+    ]
+    with pytest.raises(UsageError, match="404 or 4xx"):
+        reader.pages(PageFilter(status="abc"))
+
+
+def test_links_lead_from_a_page_and_to_a_url(reader):
+    names = ("target", "target_status", "internal")
+    assert (ELSE, 200, 0) in list(reader.links(LinkFilter(source=HOME), names)), "its target is in another shard"
+    assert ("https://e.org/gone", 404, 1) in list(reader.links(LinkFilter(source=HOME), names))
+    assert {source for (source,) in reader.links(LinkFilter(target=HOME), ("source",))} == {A, ELSE}
+    assert [text for _, text, *_ in reader.bad_links(A)] == ["mailto:a@e.org"]
+
+
+def test_a_page_has_its_fields_body_and_response(reader):
+    row = reader.page_row(url_id(HOME))
+    assert (row.title, row.state, row.status, row.has_bytes, row.has_screenshot) == (
+        "Home Straße",
+        "fetched",
+        200,
+        1,
+        0,
+    )
+    assert reader.body(url_id(HOME)) == ANSWERS[HOME].encode()
+    assert "Home Straße" in reader.text(url_id(HOME)).splitlines()
+    assert reader.answer(url_id(HOME))[0] == 200
+    assert reader.leads_to(url_id(OLD)) == A
+    assert [same.url for same in reader.duplicates(url_id("https://e.org/c?x=1"))] == ["https://e.org/c?x=2"]
+    assert reader.page_row(url_id("https://e.org/unknown")) is None
+
+
+def test_runs_and_totals_are_told(reader):
+    (run,) = reader.runs()
+    assert (run.kind, run.state, run.starts[0]) == ("crawl", "done", HOME)
+    assert reader.count_urls() == sum(tally.urls for tally in reader.counts())
+    work = reader.backlog(10, reader.activity(0.0).now)
+    assert (work.hosts, work.busiest, reader.traps(), reader.is_paused()) == (2, work.busiest, [], False)
+    assert reader.activity(0.0).size_bytes > 10_000
+
+
+@pytest.mark.parametrize("where", PAGE_FILTERS, ids=str)
+def test_both_list_the_same_pages(places, where):
+    with open_reader(places[0]) as one, open_reader(places[1]) as other:
+        asked = [list(reader.pages(PageFilter(**where))) for reader in (one, other)]
+        assert asked[0] == asked[1]
+        assert bool(asked[0]) == (where != {"url": "(unbalanced"})
+
+
+@pytest.mark.parametrize("where", LINK_FILTERS + UNORDERED, ids=str)
+def test_both_list_the_same_links(places, where):
+    order = sorted if where in UNORDERED else list
+    with open_reader(places[0]) as one, open_reader(places[1]) as other:
+        asked = [order(reader.links(LinkFilter(**where))) for reader in (one, other)]
+        assert asked[0] == asked[1] != []
+
+
+def test_both_know_the_same_of_each_url_and_have_the_same_tables(places):
+    with open_reader(places[0]) as one, open_reader(places[1]) as other:
+        for url in URLS:
+            assert of_page(one, url) == of_page(other, url), url
+        for text in ("e.org/a", "/a", "http://e.org/q", "nowhere.example/"):
+            assert one.resolve_url(text) == other.resolve_url(text), text
+        for table in (PAGES, LINKS, REDIRECTS, RUNS, SITES, VISITS):
+            assert sorted(map(repr, one.whole(table))) == sorted(map(repr, other.whole(table))), table.name
+        ids = [url_id(url) for url in URLS]
+        assert list(one.page_blocks(ids)) == [
+            page._replace(site_id=next(one.page_blocks([page.url_id])).site_id) for page in other.page_blocks(ids)
+        ]
+        assert one.runs() == other.runs() and one.counts() == other.counts()
+
+
+def test_nothing_is_copied_to_the_readers_disk(places, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    def written(place, *words):
+        ended = CliRunner().invoke(main, [words[0], "-c", str(place), *words[1:]])
+        assert ended.exit_code == 0, ended.output
+        return ended.stdout
+
+    for words in (
+        ("pages", "-f", "csv", "--columns", "all"), ("links", "--to", "e.org/a", "-f", "csv"), ("page", "/a"),
+        ("links", "--bad", "-f", "csv"), ("page", A, "--as", "text"), ("page", A, "--as", "headers"),
+        ("page", A, "--as", "blocks", "--json"), ("page", A, "--as", "xml"), ("page", A, "--as", "markdown"),
+    ):  # fmt: skip
+        assert written(places[0], *words) == written(places[1], *words), words
+    status = [json.loads(written(place, "status", "-f", "json")) for place in places]
+    assert status[0]["counts"] == status[1]["counts"]
+    with periplus.open(places[1]) as collection:
+        assert A in collection and collection.page(A).summary().inlinks == 6
+        rows = collection.pages(state="fetched", columns=["url"])
+        assert len(list(rows)) == len(list(rows)) == 7, "read again"
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="closed"):
+        collection.runs()
+
+
+def test_segments_are_named_in_a_copy(places, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Path("periplus.toml").write_text('[segments]\ncharts = "/c"\n', "utf-8")
+    with periplus.open(places[1]) as collection:
+        assert [row.url for row in collection.pages(segment="charts", columns=["url"])] == [
+            "https://e.org/c?x=1", "https://e.org/c?x=2",
+        ]  # fmt: skip
+
+
+def test_a_reader_of_nothing_and_of_a_damaged_collection_says_so(places, tmp_path):
+    with pytest.raises(NoCollection), open_reader(tmp_path):
+        pass
+    with pytest.raises(NoCollection), open_reader(address_of(places[1]).dsn + "&collection=nothing_here"):
+        pass
+    with pytest.raises(StoreError, match="could not be read"), open_reader(places[1]) as reader:
+        reader.statements.rows("SELECT 1 / 0")
+
+
+@pytest.fixture(scope="module")
+def large(places):
+    """A database with some thousand rows in each table, whose statistics are known."""
+    with empty_collection() as address:
+        move(str(copied(places[0], places[0].with_name("large"))), address)
+        with contextlib.closing(connect(address_of(address))) as connection:
+            times = f"generate_series(1, {COPIES}) n"
+            targets = "ARRAY(SELECT t + n FROM unnest(p.targets) t)"
+            columns = {
+                "url": "(u.shard + n) % 256, u.id + n, u.text || n, u.host_id, u.reason, u.depth, u.rule, u.status,"
+                " u.in_sitemap, u.first_seen, u.visited FROM url u",
+                "page_links": f"(p.shard + n) % 256, p.source + n, p.first_seen, p.last_seen, {targets}, p.kinds,"
+                " p.positions, p.nofollow, p.words FROM page_links p",
+            }
+            for table, source in columns.items():
+                connection.execute(f"INSERT INTO {table} SELECT {source}, {times}".encode())
+            connection.execute("CREATE TEMP TABLE more AS SELECT p.*, n FROM page p, " + times)
+            digest = "decode(md5(n::text), 'hex')"
+            connection.execute(
+                f"UPDATE more SET shard = (shard + n) % 256, url_id = url_id + n, folded_md5 = {digest}".encode()
+            )
+            connection.execute("ALTER TABLE more DROP n")
+            connection.execute("INSERT INTO page SELECT * FROM more")
+            connection.execute("ANALYZE")
+        yield address
+
+
+def scanned(plan):
+    """Tables that a plan reads whole."""
+    own = {plan["Relation Name"]} if plan["Node Type"] == "Seq Scan" else set()
+    return own.union(*map(scanned, plan.get("Plans", ())))
+
+
+def test_look_ups_scan_no_table_of_urls_pages_or_links(large):
+    """With the planner's settings as they are. Only links to a URL are found by reading the targets of all links, and
+    pages of the same words by reading all pages: indexes take 15 bytes a link, half as much as the link itself, and 57
+    bytes a page.
+    """
+    with open_reader(large) as reader:
+        asked, rows = [], reader.statements.rows
+
+        def noted(find, values=()):
+            asked.append((find, values))
+            return rows(find, values)
+
+        reader.statements.rows = noted
+        for url in URLS:
+            of_page(reader, url)
+            list(reader.page_blocks([url_id(url)]))
+        for where in LINK_FILTERS:
+            list(reader.links(LinkFilter(**where)))
+        reader.resolve_url("/a")
+        assert len(asked) > 100
+        for find, values in asked:
+            (((plan,),),) = reader.statements.connection.execute(b"EXPLAIN (FORMAT JSON) " + translate(find), values)
+            tables = scanned(plan["Plan"]) & {"url", "page", "page_links"}
+            assert tables == next((allowed for part, allowed in SCANS.items() if part in find), set()), find

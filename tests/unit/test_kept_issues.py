@@ -1,0 +1,84 @@
+"""The issues of an audit are kept beside the collection until something changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from periplus.api import kept_issues
+from periplus.api.homes import home_of
+from periplus.api.kept_issues import located_issues
+from periplus.model.audit import FaultDecision, FaultNote, Issue
+from periplus.settings import Settings
+from periplus.store.column_files import ISSUES
+from stored import page, stored
+
+HOME = "https://e.org/"
+SITE = {
+    HOME: page("Home of lanterns", "/a", "/b", "/gone", "https://", "mailto:ann"),
+    f"{HOME}a": page("One title", "/gone", "/b#none"),
+    f"{HOME}b": page("One title", "/"),
+    f"{HOME}gone": 404,
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return stored(tmp_path / "e.periplus", SITE, [HOME])
+
+
+def issues(place: Path, settings: Settings | None = None, **named: bool) -> list[Issue]:
+    return list(located_issues(place, settings or Settings(), **named))
+
+
+@pytest.fixture
+def audits(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The folders that were audited."""
+    done: list[Path] = []
+    audit = kept_issues.issues_of
+
+    def counted(folder: Path, *given: object, **named: object) -> object:
+        done.append(folder)
+        return audit(folder, *given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kept_issues, "issues_of", counted)
+    return done
+
+
+def test_an_unchanged_collection_is_audited_once(place: Path, audits: list[Path]) -> None:
+    first, notes, again = issues(place), list[str](), list[str]()
+    assert len(first) > 5 and any(issue.line for issue in first)
+    table = located_issues(place, Settings(), note=notes.append)
+    assert list(table) == first and audits == [place]
+    assert [fault.total for fault in table.faults(3)] and len(table) == len(first) and table.pages() >= 3
+    assert list(located_issues(place, Settings(), note=again.append)) == first and notes == again
+
+
+def test_other_questions_and_changes_are_audited_again(place: Path, audits: list[Path]) -> None:
+    before = issues(place)
+    strict = Settings(auditing=replace(Settings().auditing, severity=("title-duplicate=error",)))
+    assert [issue.severity for issue in issues(place, strict)] != [issue.severity for issue in before]
+    assert not any(issue.code == "broken-fragment" for issue in issues(place, fragments=False))
+    assert len(audits) == 3 and issues(place) == before
+    cause = next(issue.cause for issue in before if issue.code == "title-duplicate")
+    home_of(place).note_fault(FaultNote("title-duplicate", cause, FaultDecision.ACCEPTED))
+    notes = list[str]()
+    left = list(located_issues(place, Settings(), note=notes.append))
+    assert left == [issue for issue in before if issue.code != "title-duplicate"]
+    again = list[str]()
+    assert list(located_issues(place, Settings(), note=again.append)) == left and again == notes != []
+
+
+@pytest.mark.parametrize("keep", [0, 40, -20])
+def test_a_damaged_file_is_made_anew(place: Path, keep: int, audits: list[Path]) -> None:
+    before, file = issues(place), place / ISSUES
+    file.write_bytes(file.read_bytes()[:keep])
+    assert issues(place) == before and len(audits) == 2
+
+
+def test_a_collection_without_issues_is_kept_too(tmp_path: Path, audits: list[Path]) -> None:
+    place = stored(tmp_path / "e.periplus", {HOME: page("Home of lanterns")}, [HOME])
+    quiet = Settings(auditing=replace(Settings().auditing, ignore=("*",)))
+    assert issues(place, quiet) == issues(place, quiet) == [] and len(audits) == 1
