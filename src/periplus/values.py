@@ -20,7 +20,7 @@ IN_DOUBT = 3  # exit code of a crawl that left only URLs of endless series
 Watch = Callable[[str, int, int], None]  # called with (name of the step, items done, total)
 
 # Methods of a dataclass that Python compiles from generated text.
-_COMPILED = ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
+_METHODS = ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -32,17 +32,17 @@ def frozen(cls: type[T]) -> type[T]:
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
     light = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
 
-    def compiled(name: str) -> Callable[..., Any]:
+    def stub(name: str) -> Callable[..., Any]:
         def method(*arguments: Any, **named: Any) -> Any:
             whole: Any = dataclass(frozen=True)(type(cls.__name__, cls.__bases__, body))
-            for other in _COMPILED:
+            for other in _METHODS:
                 if other not in body:
                     setattr(light, other, getattr(whole, other))
             return getattr(light, name)(*arguments, **named)
 
         return method
 
-    methods: dict[str, Callable[..., Any]] = {name: compiled(name) for name in _COMPILED}
+    methods: dict[str, Callable[..., Any]] = {name: stub(name) for name in _METHODS}
     for name, method in (methods | {"__getstate__": _state, "__setstate__": _restore}).items():
         if name not in body:
             setattr(light, name, method)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from periplus.api import kept_issues
+from periplus.api import positions
 from periplus.api.homes import home_of
-from periplus.api.kept_issues import located_issues
+from periplus.api.positions import located_issues
 from periplus.model.audit import FaultDecision, FaultNote, Issue
 from periplus.settings import Settings
 from periplus.store.column_files import ISSUES
@@ -37,13 +37,13 @@ def issues(place: Path, settings: Settings | None = None, **named: bool) -> list
 def audits(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders that were audited."""
     done: list[Path] = []
-    audit = kept_issues.issues_of
+    audit = positions.issues_of
 
     def counted(folder: Path, *given: object, **named: object) -> object:
         done.append(folder)
         return audit(folder, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(kept_issues, "issues_of", counted)
+    monkeypatch.setattr(positions, "issues_of", counted)
     return done
 
 

@@ -139,7 +139,7 @@ def check(  # noqa: PLR0913 - the options of a check
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
-    from periplus.api.kept_issues import located_issues
+    from periplus.api.positions import located_issues
 
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:

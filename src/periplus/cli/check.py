@@ -136,7 +136,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     from periplus.api.audit import baseline_run, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
-    from periplus.api.kept_issues import located_issues
+    from periplus.api.positions import located_issues
     from periplus.api.segments import issues_within, require_segment
 
     urls, local, place = _places(starts, lists, collection)
@@ -144,10 +144,9 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     are_pages = bool(starts) and all(is_path(text) and Path(text).is_file() for text in starts)
     if (are_pages or (lists and not starts)) and flags["max_depth"] is None:
         flags["max_depth"] = 0
-    asked = {name: flags[name] for name in ("external", "fragments", "head")}
     here = place if isinstance(place, Path) else Path()  # the periplus.toml that holds for it
     settings = settings_of(flags, here, None if urls else settings_before(place))
-    order = order_for(place, urls, settings, **asked)
+    order = order_for(place, urls, settings, **{name: flags[name] for name in ("external", "fragments", "head")})
     if flags["segment"]:
         require_segment(place, flags["segment"])  # before the first request
     conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-ISSUES = "issues.read"  # api.kept_issues
+ISSUES = "issues.read"  # api.positions
 STORIES = "stories.read"  # page data for stories: api.story_pages
 ALIGNMENT_BYTES = 64  # bytes
 
