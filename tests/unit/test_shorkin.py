@@ -4,10 +4,8 @@ from periplus.analyse.marked_text import marked_blocks, text_of
 from periplus.analyse.shorkin import (
     chains,
     clusters_of,
-    extend_clusters,
     fragments,
     is_covered,
-    match_cluster,
     navigation_of,
 )
 from periplus.model.duplicates import TemplateRules
@@ -60,21 +58,3 @@ def test_the_navigation_of_all_clusters_is_removed_from_other_pages():
 def test_equal_pages_do_not_start_a_cluster():
     """They have everything in common; the published method excludes them as duplicates."""
     assert clusters_of(sets([page("a", "same")] * 6), RULES) == []
-
-
-def test_a_later_page_joins_its_cluster_and_a_redesign_starts_a_new_one():
-    old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
-    known = clusters_of(old, RULES)
-    later = sets([page("b", "new"), *(page("c", f"new{at}") for at in range(4))])
-    assert match_cluster(later[0], known) == next(at for at, cluster in enumerate(known) if 1 in cluster.pages)
-    assert match_cluster(later[1], known) == -1
-    found = extend_clusters([*old, *later], known, RULES)
-    assert len(found) == 3
-    assert 10 in found[match_cluster(later[0], known)].pages
-    assert sorted(found[2].pages) == [11, 12, 13, 14]
-
-
-def test_without_new_pages_the_clusters_are_unchanged():
-    old = sets([page("ab"[at % 2], f"page{at}") for at in range(10)])
-    known = clusters_of(old, RULES)
-    assert [cluster.pages for cluster in extend_clusters(old, known, RULES)] == [cluster.pages for cluster in known]

@@ -97,13 +97,16 @@ def test_a_backup_of_a_running_crawl_is_restored_and_the_crawl_goes_on(tmp_path,
     stored, commands = StoredCollection(address.text), documented("Backup and restore")
     with served_apart(WEB, tmp_path) as web, other_database(address) as (name, text, server):
         names = moved_names(address, text, name, place, other, backup)
-        crew = Crew(web, tmp_path / "c", hosts_of(web), store=f"{address.text}&segments={place}", **SLOW)
+        store = f"{address.text}&segments={place}"
+        crew = Crew(web, tmp_path / "c", hosts_of(web), store=store, delay_s=10.0)  # lasts four minutes at least
         crew.hire()
         until(lambda: pages(stored) >= 10, "some pages")
         for line in commands[:2]:
             run(line, names)
         assert not crew.is_over and pages(stored) < PAGES
-        crew.finish()
+        crew.boss.send_signal(signal.SIGTERM)
+        assert crew.boss.wait(PATIENCE_S) == 130
+        assert crawl_on(store, web, delay_s=0.0).wait(PATIENCE_S) == 0
         for line in commands[2:]:
             output = run(line, names, env=server)
         restored = StoredCollection(text)

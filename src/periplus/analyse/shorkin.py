@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from zlib import crc32
 
@@ -484,42 +484,6 @@ def _narrow(index: Index, growth: _Growth, page: int) -> None:
         growth.scores[inside] -= index.weights[column]
         growth.bytes -= int(index.weights[column])
     growth.navigation = growth.navigation[held]
-
-
-def match_cluster(page: Chains, clusters: Sequence[ChainCluster]) -> int:
-    """The cluster that a later page joins: the one of whose navigation part it has most, if that is enough;
-    -1: none.
-    """
-    shares = [int(lengths(np.intersect1d(page, cluster.navigation)).sum()) for cluster in clusters]
-    fitting = [at for at, share in enumerate(shares) if share >= max(clusters[at].min_nav_bytes, 1)]
-    return max(fitting, key=lambda at: (shares[at], -at), default=-1)
-
-
-def add_page(page: int, chains: Chains, cluster: ChainCluster) -> ChainCluster:
-    """The cluster with one more page: the navigation part is reduced to what the page shares."""
-    shared = np.intersect1d(chains, cluster.navigation)
-    return replace(cluster, pages=(*cluster.pages, page), navigation=shared)
-
-
-def extend_clusters(
-    pages: Sequence[Chains], clusters: Sequence[ChainCluster], rules: TemplateRules
-) -> list[ChainCluster]:
-    """Updates known clusters: each unassigned page is matched; pages that match none form new clusters.
-
-    pages: the chains of every page, old ones first; clusters refer to pages by index.
-    """
-    all_clusters = list(clusters)
-    taken = {page for cluster in clusters for page in cluster.pages}
-    others: list[int] = []
-    for page in (page for page in range(len(pages)) if page not in taken):
-        at = match_cluster(pages[page], all_clusters)
-        if at >= 0:
-            all_clusters[at] = add_page(page, pages[page], all_clusters[at])
-        else:
-            others.append(page)
-    for new in clusters_of([pages[page] for page in others], rules):
-        all_clusters.append(replace(new, pages=tuple(others[page] for page in new.pages)))
-    return all_clusters
 
 
 def navigation_of(count: int, clusters: Sequence[ChainCluster]) -> list[Chains]:
