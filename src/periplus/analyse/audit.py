@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from periplus.analyse.audit_input import (
 from periplus.document.language_codes import is_language
 from periplus.errors import ExtensionError
 from periplus.extensions import guarded, loaded
-from periplus.model.arrays import Mask, Unsigned64
+from periplus.model.arrays import Ints, Mask, Unsigned64
 from periplus.model.audit import VERDICTS, Category, IssueKind, Severity, SharedCause, Verdict
 from periplus.model.graph import REASONS
 from periplus.model.page import CLICK_KINDS, PULLED_KINDS, LinkKind
@@ -52,6 +53,10 @@ def audit(site: AuditInput) -> dict[str, IssueColumns]:
     """
     columns = ((finding.kind, finding.check(site)) for finding in findings())
     return {kind.code: _with_cause(kind, issues, site) for kind, issues in columns if len(issues)}
+
+
+def _columns(rows: Collection[Sequence[Any]], *places: int) -> Iterator[Ints]:
+    return (np.array([row[at] for row in rows], np.int64) for at in places)
 
 
 def _with_cause(kind: IssueKind, issues: IssueColumns, site: AuditInput) -> IssueColumns:
@@ -273,7 +278,7 @@ def _near(site: AuditInput) -> IssueColumns:
         for member, similarity in zip(group.members, group.similarity, strict=True)
         if shown[member] and shown[group.leader]
     ]
-    members, leaders = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    members, leaders = _columns(rows, 0, 1)
     return IssueColumns(members, leaders, np.floor(np.array([row[2] for row in rows], np.float64) * 100))
 
 
@@ -299,7 +304,7 @@ def _pages_with_note(code: str) -> Check:
 
 def _series(site: AuditInput) -> IssueColumns:
     rows = site.remarks.series
-    places, left = (np.array([row[at] for row in rows], np.int64) for at in (0, 2))
+    places, left = _columns(rows, 0, 2)
     return IssueColumns(places, numbers=left.astype(np.float64), words=[pattern for _, pattern, _ in rows])
 
 
@@ -348,7 +353,7 @@ def _missing_in_sitemap(site: AuditInput) -> IssueColumns:
 def _bad_languages(site: AuditInput) -> IssueColumns:
     bad = {language for language in {row[2] for row in site.remarks.hreflangs} if not is_language(language)}
     rows = [row for row in site.remarks.hreflangs if row[2] in bad]
-    places, others = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    places, others = _columns(rows, 0, 1)
     return IssueColumns(places, others, words=[language for _, _, language in rows])
 
 
@@ -385,7 +390,7 @@ def _translated_twice(site: AuditInput) -> IssueColumns:
     for (page, language), others in sorted(by_language.items()):
         for other in sorted(others, key=lambda place: (place != page, place))[1:]:
             rows.setdefault((page, other), language)
-    places, others_of = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
+    places, others_of = _columns(rows, 0, 1)
     return IssueColumns(places, others_of, words=list(rows.values()))
 
 
