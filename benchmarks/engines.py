@@ -20,9 +20,9 @@ from corpora import CACHE
 from graph import kept_graph
 from measure import MIB, descendants, load, process_cpu_s, resident_bytes, table
 
-from periplus.analyse.engines.dataset_files import TableWriter, manifest_in, table_note, write_manifest
-from periplus.analyse.engines.stages import ROWS
 from periplus.model.dataset import TABLES, Manifest
+from periplus_spark.api import ROWS
+from periplus_spark.files import TableWriter, manifest_in, table_note, write_manifest
 
 SITES = 100
 GRAPH = ("ranks", "web-ranks", "map", "links", "interlinking")

@@ -22,7 +22,7 @@ from measure import load, table
 from starlette.testclient import TestClient
 
 from periplus.store.sqlite import schema
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 

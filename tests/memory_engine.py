@@ -8,18 +8,6 @@ from typing import cast
 
 import numpy as np
 
-from periplus.analyse.engines import streamed
-from periplus.analyse.engines.alike import (
-    CHECKED_LINKS,
-    CLICKS,
-    FOLLOWED_LINKS,
-    directory_hashes,
-    end_vector,
-    homes,
-    url_vectors,
-)
-from periplus.analyse.engines.dataset_files import Ints, Mask, blocks, flags, is_among, numbers, reals
-from periplus.analyse.engines.stages import Engine, StageTask
 from periplus.analyse.linkgraph import (
     LinksOfDomains,
     count_values,
@@ -30,6 +18,17 @@ from periplus.analyse.linkgraph import (
 from periplus.analyse.pagerank import pagerank
 from periplus.model.graph import LinkGraph
 from periplus.model.web import Url
+from periplus_spark import streamed
+from periplus_spark.alike import (
+    CHECKED_LINKS,
+    CLICKS,
+    FOLLOWED_LINKS,
+    directory_hashes,
+    end_vector,
+    homes,
+    url_vectors,
+)
+from periplus_spark.files import Engine, Ints, Mask, StageTask, blocks, flags, is_among, numbers, reals
 
 
 def invalid_links(links: LinksOfDomains) -> Ints:

@@ -32,13 +32,14 @@ from periplus.model.visit import Cut, Fetched, Headers, Request
 from periplus.present.markup import escape_xml
 from periplus.retrieval.query import parse
 from periplus.settings import FetchLimits, settings_from
-from periplus.store.archive_files import ArchiveFile, ArchiveReader, decode_chunks, http_answer
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
+from periplus.store.warc import decode_chunks, http_answer
 from periplus.urls.canonical import canonical, page_key, places, resolve
 from periplus.urls.hosts import host_key, host_name, registered_domain
 from periplus.urls.mailto import mailto_problem
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.url_patterns import plain, url_patterns
+from periplus_archives.files import ArchiveFile, ArchiveReader
 
 PAGE = canonical("http://a.example/dir/page.html?q")
 LIMITS = FetchLimits(inflated_bytes=1 << 20)

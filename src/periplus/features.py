@@ -36,19 +36,24 @@ class NavEntry(NamedTuple):
 class Feature(NamedTuple):
     """The parts of a feature. A text that is no sentence, path or file name is a place.
 
+    subcommands: places of click commands, by group and name, as "export warc";
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
+    formats: places of readers of documents, functions of their bytes that return a
+    `periplus.document.formats.converted.Conversion`, by media type;
     services: places of the functions that the core calls, by the name of the service.
     """
 
     sentence: str
     commands: tuple[CommandEntry, ...] = ()
+    subcommands: Mapping[str, str] = {}
     routes: str = ""
     templates: str = ""
     navigation: tuple[NavEntry, ...] = ()
     after_jobs: str = ""
     files: tuple[str, ...] = ()
+    formats: Mapping[str, str] = {}
     services: Mapping[str, str] = {}
 
 
@@ -66,7 +71,7 @@ def parts(name: str) -> Iterator[Any]:
 def service(name: str) -> Any:
     """Imports the function that a feature provides as a service. Raises UsageError if none is installed that does."""
     for feature in features().values():
-        if name in feature.services:
+        if place := feature.services.get(name):
             with extra_needed():
-                return value_at(feature.services[name])
+                return value_at(place)
     raise UsageError(f"{name}: no installed package provides it")

@@ -1,3 +1,1 @@
-"""Runs the stages of large analyses, and crawls, on a Spark cluster: the entry point `spark` of the group
-`periplus.engines`.
-"""
+"""Datasets, and large analyses and crawls on this machine or on a Spark cluster."""

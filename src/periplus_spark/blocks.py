@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from periplus.analyse.engines.dataset_files import Span, manifest_in
-from periplus.analyse.engines.stages import StageTask
 from periplus.errors import PeriplusError
 from periplus.model.arrays import Ints
 from periplus.values import frozen
+from periplus_spark.files import Span, StageTask, manifest_in
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -59,7 +58,7 @@ class Vector(NamedTuple):
 
 
 @frozen
-class Blocks:
+class UrlBlocks:
     """A stage, and `count` ranges of equal width of the dataset's URLs."""
 
     task: StageTask
@@ -141,13 +140,13 @@ def _draft(path: Path) -> Iterator[Path]:
     draft.rename(path)
 
 
-def blocks_of(task: StageTask, cores: int, memory_bytes: int) -> Blocks:
+def blocks_of(task: StageTask, cores: int, memory_bytes: int) -> UrlBlocks:
     """Chooses the number of blocks. memory_bytes: per core; 0: unknown."""
     manifest = manifest_in(task.dataset)
     urls = manifest.rows("urls")
     most = min(URLS_A_TASK, max(memory_bytes // 100, 1000)) if memory_bytes else URLS_A_TASK
     sizes = (cores, -(-urls // most), -(-manifest.rows("links") // LINKS_A_TASK))
-    return Blocks(task, urls, max(sizes))
+    return UrlBlocks(task, urls, max(sizes))
 
 
 def run_tasks(context: SparkContext, work: Callable[[int], T], count: int) -> list[T]:

@@ -16,9 +16,10 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from periplus.analyse.engines.stages import Cluster, Engine, StageTask
 from periplus.errors import StoreError
+from periplus_spark.api import Cluster
 from periplus_spark.blocks import blocks_of
+from periplus_spark.files import Engine, StageTask
 from periplus_spark.stages import STAGES
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The stages on a cluster, with the same results as on a single machine (analyse.engines), computed in blocks.
+"""The stages on a cluster, with the same results as on a single machine (`streamed`), computed in blocks.
 
 Each stage function runs a few rounds of tasks, which exchange data through files. Only a few numbers per site pass
 through the driver.
@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from periplus.analyse.duplicates import BINS, band_bins, band_buckets
-from periplus.analyse.engines import alike, streamed
-from periplus.analyse.engines.dataset_files import Span, blocks, flags, numbers, reals
-from periplus.analyse.engines.stages import StageTask
 from periplus.analyse.linkgraph import LinkTargets, count_values, sort_distinct
 from periplus.errors import NotConverged
 from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
-from periplus_spark.blocks import Blocks, Vector, run_tasks
+from periplus_spark import alike, streamed
+from periplus_spark.blocks import UrlBlocks, Vector, run_tasks
+from periplus_spark.files import Span, StageTask, blocks, flags, numbers, reals
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -27,13 +26,13 @@ if TYPE_CHECKING:
 LINKS_AT_ONCE = 1 << 22  # sent in one file: 64 MB, which avoids many small files for large webs
 
 
-def ends(context: SparkContext, cut: Blocks) -> None:
+def ends(context: SparkContext, cut: UrlBlocks) -> None:
     """Runs in a single task, which holds only redirects in memory: 100 bytes each."""
     run_tasks(context, partial(_ends, cut), 1)
     cut.gather()
 
 
-def _ends(cut: Blocks, block: int) -> None:
+def _ends(cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
         streamed.ends(task)
 
@@ -44,11 +43,11 @@ def _ends(cut: Blocks, block: int) -> None:
 _URLS = {"site": "<i8", "page": "?", "fetched": "?", "failed": "?"}
 
 
-def _vectors(cut: Blocks) -> tuple[dict[str, Vector], Vector]:
+def _vectors(cut: UrlBlocks) -> tuple[dict[str, Vector], Vector]:
     return {name: cut.vector(name, kind) for name, kind in _URLS.items()}, cut.vector("end")
 
 
-def _write_url_vectors(context: SparkContext, cut: Blocks) -> Ints:
+def _write_url_vectors(context: SparkContext, cut: UrlBlocks) -> Ints:
     """Writes the vectors; returns the final targets of the start URLs."""
     of_urls, end = _vectors(cut)
     for vector in (*of_urls.values(), end):
@@ -56,7 +55,7 @@ def _write_url_vectors(context: SparkContext, cut: Blocks) -> Ints:
     return np.concatenate(run_tasks(context, partial(_write_block_vectors, cut), cut.count))
 
 
-def _write_block_vectors(cut: Blocks, block: int) -> Ints:
+def _write_block_vectors(cut: UrlBlocks, block: int) -> Ints:
     span = cut.span(block)
     of_urls, end = _vectors(cut)
     for vector, values in zip(of_urls.values(), alike.url_vectors(cut.task.dataset, span), strict=True):
@@ -66,12 +65,12 @@ def _write_block_vectors(cut: Blocks, block: int) -> Ints:
     return ends_here[flags(cut.task.dataset, "urls", "is_start", span)]
 
 
-def _urls(cut: Blocks) -> tuple[alike.UrlVectors, Ints]:
+def _urls(cut: UrlBlocks) -> tuple[alike.UrlVectors, Ints]:
     of_urls, end = _vectors(cut)
     return alike.UrlVectors(*(vector.values() for vector in of_urls.values())), end.values()
 
 
-def graph(context: SparkContext, cut: Blocks) -> None:
+def graph(context: SparkContext, cut: UrlBlocks) -> None:
     starts = _write_url_vectors(context, cut)
     home = alike.homes(starts, _urls(cut)[0])
     homes = cut.vector("home", length=len(home)).create()
@@ -80,23 +79,23 @@ def graph(context: SparkContext, cut: Blocks) -> None:
     cut.gather()
 
 
-def _graph(cut: Blocks, home: Vector, block: int) -> None:
+def _graph(cut: UrlBlocks, home: Vector, block: int) -> None:
     with cut.part(block) as task:
         streamed.write_graph(task, *_urls(cut), home.values(), cut.span(block, "source"))
 
 
-def broken_links_stage(context: SparkContext, cut: Blocks) -> None:
+def broken_links_stage(context: SparkContext, cut: UrlBlocks) -> None:
     _write_url_vectors(context, cut)
     run_tasks(context, partial(_broken_links, cut), cut.count)
     cut.gather()
 
 
-def _broken_links(cut: Blocks, block: int) -> None:
+def _broken_links(cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
         streamed.write_broken_links(task, *_urls(cut), cut.span(block, "source"))
 
 
-def external(context: SparkContext, cut: Blocks) -> None:
+def external(context: SparkContext, cut: UrlBlocks) -> None:
     """Counts links and pages by block of sources, and distinct targets by block of targets."""
     _write_url_vectors(context, cut)
     sites = int(_urls(cut)[0].site.max(initial=-1)) + 1
@@ -107,14 +106,14 @@ def external(context: SparkContext, cut: Blocks) -> None:
     cut.gather()
 
 
-def _outward(cut: Blocks, block: int) -> tuple[Ints, Ints]:
+def _outward(cut: UrlBlocks, block: int) -> tuple[Ints, Ints]:
     tallies, led = streamed.outward_links(cut.task, *_urls(cut), cut.span(block, "source"))
     cut.deal("led", block, cut.of(led), led[None])
     sites = np.flatnonzero(tallies[0])
     return sites, tallies[:, sites]
 
 
-def _targets(cut: Blocks, block: int) -> tuple[Ints, Ints]:
+def _targets(cut: UrlBlocks, block: int) -> tuple[Ints, Ints]:
     (led,) = cut.concatenate("led", block, 1)
     sites, counts = count_values(_urls(cut)[0].site[sort_distinct(led)])
     return sites, counts[None]
@@ -132,21 +131,21 @@ def _sum_blocks(parts: list[tuple[Ints, Ints]], rows: int, sites: int) -> Ints:
 # single machine does. The place of a page is its index among the pages of its task.
 
 
-def ranks(context: SparkContext, cut: Blocks) -> None:
+def ranks(context: SparkContext, cut: UrlBlocks) -> None:
     _deal_sites(context, cut)
     run_tasks(context, partial(_site_ranks, cut), cut.count)
     run_tasks(context, partial(_write_ranks, cut), cut.count)
     cut.gather()
 
 
-def site_map(context: SparkContext, cut: Blocks) -> None:
+def site_map(context: SparkContext, cut: UrlBlocks) -> None:
     _deal_sites(context, cut)
     run_tasks(context, partial(_site_maps, cut), cut.count)
     run_tasks(context, partial(_write_map, cut), cut.count)
     cut.gather()
 
 
-def _deal_sites(context: SparkContext, cut: Blocks) -> None:
+def _deal_sites(context: SparkContext, cut: UrlBlocks) -> None:
     """Sends each task the pages and links of its sites."""
     sizes = run_tasks(context, partial(_site_sizes, cut), cut.count)
     sites = max((int(own[-1]) + 1 for own, _ in sizes if len(own)), default=0)
@@ -162,11 +161,11 @@ def _deal_sites(context: SparkContext, cut: Blocks) -> None:
     run_tasks(context, partial(_deal_links, cut, owners), cut.count)
 
 
-def _site_sizes(cut: Blocks, block: int) -> tuple[Ints, Ints]:
+def _site_sizes(cut: UrlBlocks, block: int) -> tuple[Ints, Ints]:
     return count_values(numbers(cut.task.folders["graph"], "nodes", "site", span=cut.span(block)))
 
 
-def _deal_pages(cut: Blocks, owners: Vector, first: Ints, block: int) -> None:
+def _deal_pages(cut: UrlBlocks, owners: Vector, first: Ints, block: int) -> None:
     folder, span = cut.task.folders["graph"], cut.span(block)
     pages, site = (numbers(folder, "nodes", column, span=span) for column in ("url", "site"))
     home = flags(folder, "nodes", "home", span)
@@ -181,7 +180,7 @@ def _deal_pages(cut: Blocks, owners: Vector, first: Ints, block: int) -> None:
     cut.deal("pages", block, task, np.stack([pages, site, home, rank.view(np.int64)]))
 
 
-def _deal_links(cut: Blocks, owners: Vector, block: int) -> None:
+def _deal_links(cut: UrlBlocks, owners: Vector, block: int) -> None:
     folder, span, owner = cut.task.folders["graph"], cut.span(block, "source"), owners.values()
     place = cut.vector("place").values()
     site = np.zeros(span.after - span.first, np.int64)
@@ -205,7 +204,7 @@ class _Sites(NamedTuple):
     links: LinkTargets
 
 
-def _sites(cut: Blocks, block: int) -> _Sites:
+def _sites(cut: UrlBlocks, block: int) -> _Sites:
     pages, site, home, rank = cut.concatenate("pages", block, 4)
     path = cut.task.scratch / f"targets-{block}"
     edges = ((source, target) for source, target in cut.dealt("links", block, 2))
@@ -213,26 +212,26 @@ def _sites(cut: Blocks, block: int) -> _Sites:
     return _Sites(pages, site, np.flatnonzero(home), rank.view(np.float64), links)
 
 
-def _site_ranks(cut: Blocks, block: int) -> None:
+def _site_ranks(cut: UrlBlocks, block: int) -> None:
     own = _sites(cut, block)
     group = np.unique(own.site, return_inverse=True)[1]
     scores = streamed.scores_in(own.links, group, cut.task.order)
     cut.deal("results", block, cut.of(own.pages), np.stack([own.pages, scores.view(np.int64)]))
 
 
-def _write_ranks(cut: Blocks, block: int) -> None:
+def _write_ranks(cut: UrlBlocks, block: int) -> None:
     url, rank = _by_url(cut.concatenate("results", block, 2))
     with cut.part(block) as task:
         task.write("ranks", {"url": url, "rank": rank.view(np.float64)})
 
 
-def _site_maps(cut: Blocks, block: int) -> None:
+def _site_maps(cut: UrlBlocks, block: int) -> None:
     own = _sites(cut, block)
     rows = streamed.map_rows(own.links, own.pages, own.site, own.rank, own.home)
     cut.deal("results", block, cut.of(rows[0]), rows)
 
 
-def _write_map(cut: Blocks, block: int) -> None:
+def _write_map(cut: UrlBlocks, block: int) -> None:
     rows = _by_url(cut.concatenate("results", block, len(streamed.MAP_COLUMNS)))
     with cut.part(block) as task:
         task.write("map", dict(zip(streamed.MAP_COLUMNS, rows, strict=True)))
@@ -248,7 +247,7 @@ def _by_url(rows: Ints) -> Ints:
 # same input.
 
 
-def web_ranks(context: SparkContext, cut: Blocks) -> None:
+def web_ranks(context: SparkContext, cut: UrlBlocks) -> None:
     order = cut.task.order
     cut.vector("share", "<f8").create()
     _begin_round(cut, 0)
@@ -268,7 +267,7 @@ def web_ranks(context: SparkContext, cut: Blocks) -> None:
     cut.gather()
 
 
-def _begin_round(cut: Blocks, done: int) -> None:
+def _begin_round(cut: UrlBlocks, done: int) -> None:
     for name in ("score", "flow"):
         cut.vector(f"{name}-{done}", "<f8").create()
 
@@ -277,7 +276,7 @@ def _totals(parts: list[tuple[float, ...]]) -> tuple[float, ...]:
     return tuple(sum(values) for values in zip(*parts, strict=True))
 
 
-def _deal_targets(cut: Blocks, block: int) -> None:
+def _deal_targets(cut: UrlBlocks, block: int) -> None:
     """Sends each link, as the number target * URLs + source, to the block of its target."""
     span = cut.span(block, "source")
     links_out = np.zeros(span.after - span.first, np.int64)
@@ -291,7 +290,7 @@ def _deal_targets(cut: Blocks, block: int) -> None:
     cut.vector("share", "<f8").put(span.first, share)
 
 
-def _turn_links(cut: Blocks, block: int) -> tuple[float, ...]:
+def _turn_links(cut: UrlBlocks, block: int) -> tuple[float, ...]:
     """Writes the links into the block's pages, by target, and the initial scores.
 
     Returns (number of pages, number of pages without links).
@@ -313,7 +312,7 @@ def _turn_links(cut: Blocks, block: int) -> tuple[float, ...]:
     return float(is_page.sum()), lost
 
 
-def _put_scores(cut: Blocks, done: int, span: Span, score: Floats, is_page: Mask) -> tuple[float, float]:
+def _put_scores(cut: UrlBlocks, done: int, span: Span, score: Floats, is_page: Mask) -> tuple[float, float]:
     """Returns (sum of all scores, sum of the scores of pages without links)."""
     share = cut.vector("share", "<f8").values()[span.first : span.after]
     cut.vector(f"score-{done}", "<f8").put(span.first, score)
@@ -321,7 +320,7 @@ def _put_scores(cut: Blocks, done: int, span: Span, score: Floats, is_page: Mask
     return float(score.sum()), float(score[is_page & (share == 0)].sum())
 
 
-def _round(cut: Blocks, done: int, base: float, block: int) -> tuple[float, ...]:
+def _round(cut: UrlBlocks, done: int, base: float, block: int) -> tuple[float, ...]:
     """Returns sums: (changes of scores, scores of pages without links, all scores)."""
     span = cut.span(block)
     offsets, sources, is_page = _links_in(cut, block)
@@ -339,13 +338,13 @@ def _round(cut: Blocks, done: int, base: float, block: int) -> tuple[float, ...]
     return float(np.abs(fresh - before).sum()), lost, whole
 
 
-def _links_in(cut: Blocks, block: int) -> tuple[Ints, Ints32 | Ints, Mask]:
+def _links_in(cut: UrlBlocks, block: int) -> tuple[Ints, Ints32 | Ints, Mask]:
     names = ("offsets", "sources", "pages")
     offsets, sources, is_page = (np.load(cut.task.scratch / f"{name}-{block}.npy", mmap_mode="r") for name in names)
     return np.asarray(offsets), np.asarray(sources), np.asarray(is_page)
 
 
-def _write_shares(cut: Blocks, done: int, whole: float, block: int) -> None:
+def _write_shares(cut: UrlBlocks, done: int, whole: float, block: int) -> None:
     span = cut.span(block)
     pages = np.flatnonzero(_links_in(cut, block)[2]) + span.first
     with cut.part(block) as task:
@@ -355,7 +354,7 @@ def _write_shares(cut: Blocks, done: int, whole: float, block: int) -> None:
 # Links between sites: a folder is identified by the number of its last page, for http and https together.
 
 
-def interlinking(context: SparkContext, cut: Blocks) -> None:
+def interlinking(context: SparkContext, cut: UrlBlocks) -> None:
     site, folder, _ = (cut.vector(name).create() for name in ("site", "folder", "local"))
     sites = max(run_tasks(context, partial(_deal_folders, cut), cut.count), default=0)
     run_tasks(context, partial(_merge_folders, cut), cut.count)
@@ -372,12 +371,12 @@ class _Places(NamedTuple):
     folder: Vector
     sites: int
 
-    def owner(self, cut: Blocks, pairs: Ints) -> Ints:
+    def owner(self, cut: UrlBlocks, pairs: Ints) -> Ints:
         """The block for pairs of sites, source * sites + target; ascending, in the order of the rows."""
         return pairs // self.sites * cut.count // self.sites
 
 
-def _deal_folders(cut: Blocks, block: int) -> int:
+def _deal_folders(cut: UrlBlocks, block: int) -> int:
     """Sends each folder to the block of its hash. Returns one more than the greatest site."""
     span = cut.span(block)
     pages = numbers(cut.task.folders["graph"], "nodes", "url", span=span)
@@ -393,7 +392,7 @@ def _deal_folders(cut: Blocks, block: int) -> int:
     return int(site[pages - span.first].max(initial=-1)) + 1
 
 
-def _merge_folders(cut: Blocks, block: int) -> None:
+def _merge_folders(cut: UrlBlocks, block: int) -> None:
     """Sends each block the pages that identify its folders."""
     names, local = cut.concatenate("names", block, 2)
     order = np.lexsort((-local, names))
@@ -402,7 +401,7 @@ def _merge_folders(cut: Blocks, block: int) -> None:
     cut.deal("folders", block, cut.of(local[order]), np.stack([local[order], last]))
 
 
-def _name_folders(cut: Blocks, block: int) -> None:
+def _name_folders(cut: UrlBlocks, block: int) -> None:
     span = cut.span(block)
     local, last = cut.concatenate("folders", block, 2)
     name = np.zeros(span.after - span.first, np.int64)
@@ -411,7 +410,7 @@ def _name_folders(cut: Blocks, block: int) -> None:
     cut.vector("folder").put(span.first, name[np.maximum(own - span.first, 0)])
 
 
-def _deal_pairs(cut: Blocks, places: _Places, block: int) -> None:
+def _deal_pairs(cut: UrlBlocks, places: _Places, block: int) -> None:
     site, folder = places.site.values(), places.folder.values()
     tally, folders = streamed.NumberTally(), [np.zeros(0, np.int64)]
     span = cut.span(block, "source")
@@ -426,14 +425,14 @@ def _deal_pairs(cut: Blocks, places: _Places, block: int) -> None:
     cut.deal("both", block, cut.of(both // max(cut.urls, 1)), both[None])
 
 
-def _count_folders(cut: Blocks, places: _Places, block: int) -> None:
+def _count_folders(cut: UrlBlocks, places: _Places, block: int) -> None:
     site = places.site.values()
     both = sort_distinct(cut.concatenate("both", block, 1)[0])
     pairs, counts = count_values(site[both // max(cut.urls, 1)] * places.sites + site[both % max(cut.urls, 1)])
     cut.deal("directory", block, places.owner(cut, pairs), np.stack([pairs, counts]))
 
 
-def _write_pairs(cut: Blocks, places: _Places, block: int) -> None:
+def _write_pairs(cut: UrlBlocks, places: _Places, block: int) -> None:
     of_pages, of_folders = (_merge_counts(cut.concatenate(name, block, 2)) for name in ("page", "directory"))
     for model, rows in enumerate(streamed.interlinking_rows(places.sites, of_pages, of_folders)):
         with cut.part(model * cut.count + block) as task:
@@ -449,51 +448,51 @@ def _merge_counts(tallies: Ints) -> tuple[Ints, Ints]:
 # Duplicates and near duplicates.
 
 
-def duplicates(context: SparkContext, cut: Blocks) -> None:
+def duplicates(context: SparkContext, cut: UrlBlocks) -> None:
     for work in (_deal_digests, _deal_twins, _write_twins):
         run_tasks(context, partial(work, cut), cut.count)
     cut.gather()
 
 
-def _deal_digests(cut: Blocks, block: int) -> None:
+def _deal_digests(cut: UrlBlocks, block: int) -> None:
     pages = alike.digest_columns(cut.task.dataset, cut.span(block))
     cut.deal("digests", block, pages[2] % cut.count, pages)
 
 
-def _deal_twins(cut: Blocks, block: int) -> None:
+def _deal_twins(cut: UrlBlocks, block: int) -> None:
     rows = alike.twins(cut.concatenate("digests", block, 8))
     cut.deal("twins", block, cut.of(rows[0]), rows)
 
 
-def _write_twins(cut: Blocks, block: int) -> None:
+def _write_twins(cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
         alike.write_twins(task, cut.concatenate("twins", block, 3))
 
 
-def sketches(context: SparkContext, cut: Blocks) -> None:
+def sketches(context: SparkContext, cut: UrlBlocks) -> None:
     run_tasks(context, partial(_sketch, alike.sketches, cut), cut.count)
     cut.gather()
 
 
-def outlines(context: SparkContext, cut: Blocks) -> None:
+def outlines(context: SparkContext, cut: UrlBlocks) -> None:
     run_tasks(context, partial(_sketch, alike.outlines, cut), cut.count)
     cut.gather()
 
 
-def _sketch(write: Callable[[StageTask, Span], None], cut: Blocks, block: int) -> None:
+def _sketch(write: Callable[[StageTask, Span], None], cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
         write(task, cut.span(block))
 
 
-def near(context: SparkContext, cut: Blocks) -> None:
+def near(context: SparkContext, cut: UrlBlocks) -> None:
     _alike(context, cut, "sketches", cut.task.order.near)
 
 
-def templates(context: SparkContext, cut: Blocks) -> None:
+def templates(context: SparkContext, cut: UrlBlocks) -> None:
     _alike(context, cut, "outlines", cut.task.order.template)
 
 
-def _alike(context: SparkContext, cut: Blocks, of: str, threshold: float) -> None:
+def _alike(context: SparkContext, cut: UrlBlocks, of: str, threshold: float) -> None:
     """Fills LSH buckets, a task per band. A single task then chooses the representative pages, since each choice
     depends on earlier ones: 40 bytes and some 50 us per page.
     """
@@ -523,11 +522,11 @@ class _PageSketches(NamedTuple):
         return self.bins.values().reshape(-1, BINS)
 
 
-def _comparable(cut: Blocks, of: str, block: int) -> int:
+def _comparable(cut: UrlBlocks, of: str, block: int) -> int:
     return sum(pages.shape[1] for pages, _ in alike.comparable(cut.task, of, [], cut.span(block)))
 
 
-def _write_sketches(cut: Blocks, of: str, vectors: _PageSketches, firsts: list[int], block: int) -> None:
+def _write_sketches(cut: UrlBlocks, of: str, vectors: _PageSketches, firsts: list[int], block: int) -> None:
     at = firsts[block]
     for (urls, merits), rows in alike.comparable(cut.task, of, ["bins"], cut.span(block)):
         vectors.urls.put(at, urls)
@@ -541,35 +540,35 @@ def _fill_band(vectors: _PageSketches, bands: int, band: int) -> None:
     vectors.buckets.put(band * pages, band_buckets(vectors.rows(), np.arange(pages), band, bands))
 
 
-def _lead(cut: Blocks, vectors: _PageSketches, bands: int, needed: int, block: int) -> None:
+def _lead(cut: UrlBlocks, vectors: _PageSketches, bands: int, needed: int, block: int) -> None:
     order, buckets = np.argsort(vectors.merits.values()), vectors.buckets.values().reshape(bands, -1)
     with cut.part(block) as task:
         alike.write_led(task, vectors.urls.values(), *alike.leaders(vectors.rows(), order, buckets, needed))
 
 
-def cascades(context: SparkContext, cut: Blocks) -> None:
+def cascades(context: SparkContext, cut: UrlBlocks) -> None:
     cut.vector("near").create()
     for work in (_write_near, _deal_stories, _write_cascades):
         run_tasks(context, partial(work, cut), cut.count)
     cut.gather()
 
 
-def _write_near(cut: Blocks, block: int) -> None:
+def _write_near(cut: UrlBlocks, block: int) -> None:
     span = cut.span(block)
     cut.vector("near").put(span.first, alike.near_heads(cut.task, span))
 
 
-def _deal_stories(cut: Blocks, block: int) -> None:
+def _deal_stories(cut: UrlBlocks, block: int) -> None:
     rows = np.stack(alike.in_stories(cut.task, cut.vector("near").values(), cut.span(block)))
     cut.deal("stories", block, cut.of(rows[0]), rows)
 
 
-def _write_cascades(cut: Blocks, block: int) -> None:
+def _write_cascades(cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
         alike.write_cascades(task, *cut.concatenate("stories", block, 3))
 
 
-STAGES: Mapping[str, Callable[[SparkContext, Blocks], None]] = {
+STAGES: Mapping[str, Callable[[SparkContext, UrlBlocks], None]] = {
     "ends": ends,
     "graph": graph,
     "ranks": ranks,

@@ -65,17 +65,21 @@ def source_of(path: Path, text: str) -> Source:
 @cache
 def sources_below(root: Path, folder: str) -> list[Source]:
     """Every module below root/folder, in the order of the paths; read once a process."""
-    gc.disable()  # trees have no garbage; collecting takes as long as parsing
-    try:
-        return list(read_below(root, folder))
-    finally:
-        gc.enable()
+    sources = list(read_below(root, folder))
+    gc.freeze()  # a million nodes without garbage, which each collection would visit
+    return sources
 
 
 def read_below(root: Path, folder: str) -> Iterator[Source]:
     """The same, one at a time: trees of all tests would take hundreds of megabytes."""
-    for path in sorted((root / folder).rglob("*.py")):
-        yield source_of(path.relative_to(root), path.read_text("utf-8"))
+    gc.disable()
+    try:
+        for path in sorted((root / folder).rglob("*.py")):
+            source = source_of(path.relative_to(root), path.read_text("utf-8"))
+            assert source.nodes
+            yield source
+    finally:
+        gc.enable()
 
 
 def functions(source: Source) -> Iterator[Function]:

@@ -89,7 +89,7 @@ def test_the_places_that_a_feature_declares_exist(name):
         "import sys; from periplus.extensions import value_at; from periplus.features import features\n"
         "feature = features()[sys.argv[1]]\n"
         "places = [row.place for row in feature.commands] + [feature.routes, feature.after_jobs]\n"
-        "places += feature.services.values()\n"
+        "places += [*feature.services.values(), *feature.subcommands.values(), *feature.formats.values()]\n"
         "print(*map(value_at, filter(None, places)))"
     )
     ran = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=False)

@@ -25,7 +25,7 @@ from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import portal_rows, reading
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui import state as ui_state
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 from stored import page, stored

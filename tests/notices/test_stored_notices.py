@@ -10,7 +10,7 @@ from interface import COMMANDS
 from periplus.api.moving import into_database, silent
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.store.postgres.connection import connect
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 from periplus_notices import api as notices

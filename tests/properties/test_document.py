@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
-from periplus.document.formats.table import READ_MEDIA_TYPES
+from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
@@ -75,7 +75,9 @@ markup = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).ma
 )
 media_types = st.sampled_from(
     [
-        *READ_MEDIA_TYPES,
+        *MARKUP,
+        *TEXTS,
+        *file_readers(),
         "",
         "image/png",
         "text/html; charset=windows-1250",

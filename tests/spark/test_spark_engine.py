@@ -14,9 +14,10 @@ import pytest
 
 from datasets import chance_dataset, rows_of, write_dataset
 from memory_engine import ENGINE as MEMORY
-from periplus.analyse.engines.stages import STAGES, StageParameters, compute
-from periplus.analyse.engines.streamed import ENGINE as STREAM
 from periplus.model.visit import Reason
+from periplus_spark.api import STAGES, compute
+from periplus_spark.files import StageParameters
+from periplus_spark.streamed import ENGINE as STREAM
 from spark_cluster import cluster, why_no_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(bool(why_no_spark()), reason=why_no_spark())]

@@ -87,6 +87,11 @@ def test_help_shows_common_commands_and_help_all_the_others():
     assert "\n  segments " in answer("--help-all")
 
 
+def test_an_option_before_the_command_of_a_group_names_the_commands() -> None:
+    result = CliRunner().invoke(main, ["faults", "-c", "x.periplus"])
+    assert result.exit_code == 2 and "Options follow one of its commands: list, accept" in result.output
+
+
 @pytest.mark.parametrize(("word", "meant"), [("crwal", "crawl"), ("jobs ad", "add"), ("segment", "segments")])
 def test_an_unknown_command_suggests_the_nearest(word, meant):
     ran = CliRunner().invoke(main, word.split())

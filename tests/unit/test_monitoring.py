@@ -18,8 +18,8 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import StateTally
 from periplus.model.visit import Reason, State
 from periplus.store.sqlite import schema
-from periplus.ui.app import application
 from periplus.ui.monitoring import FRESH_S, metrics_text, monitoring_routes
+from periplus.ui.routes import application
 from periplus.ui.safety import Guard, Locks
 from periplus.ui.state import AppState, places
 from periplus.ui.users import Role, Users

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 from lxml import etree
 from warcio.archiveiterator import ArchiveIterator
 
-from periplus.api.archives import export_warc
 from periplus.api.collection import Collection
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.settings import Settings, settings_from
+from periplus_archives.api import export_warc
 from stored import stored
 
 HOME = '<html lang="cs"><title>Domů</title><nav><a href="/a">Áčko</a></nav><h1>Nadpis</h1><p>Text.<g:plus @x=1></p>'

@@ -188,26 +188,28 @@ def test_invalid_json_is_reported_with_its_line(text, words, values):
     ],
 )  # fmt: skip
 def test_missing_required_properties_are_listed(data, required):
-    assert lacks(script({"@context": "https://schema.org", **data})).required == required
+    assert lacks(script({"@context": "https://schema.org", **data}))["structured-incomplete"] == required
 
 
 def test_a_referenced_part_of_an_item_is_looked_up():
     review = {"@type": "Review", "author": "A", "itemReviewed": "x", "reviewRating": {"@id": "#r"}}
     both = [review, {"@id": "#r", "@type": "Rating", "ratingValue": 5}]
-    assert lacks(script({"@context": "https://schema.org", "@graph": both})).required == ()
+    assert lacks(script({"@context": "https://schema.org", "@graph": both}))["structured-incomplete"] == ()
     both[1].pop("ratingValue")
     both[1]["bestRating"] = 5
-    assert lacks(script({"@context": "https://schema.org", "@graph": both})).required
+    assert lacks(script({"@context": "https://schema.org", "@graph": both}))["structured-incomplete"]
     assert (
-        lacks(script({"@context": "https://schema.org", "@graph": [review]})).required == ()
+        lacks(script({"@context": "https://schema.org", "@graph": [review]}))["structured-incomplete"] == ()
     )  # it may be on another page
 
 
 def test_types_of_other_vocabularies_have_no_requirements():
     for context in ({"@context": "https://other.example/"}, {}):
-        assert lacks(script({**context, "@type": "Product", "price": "a lot"})) == ((), (), ())
-    assert lacks('<div itemscope itemtype="https://other.example/Product"><b itemprop=x>y</b></div>') == ((), (), ())
-    assert lacks("<div itemscope itemtype='https://schema.org/Recipe'></div>").required == (
+        assert lacks(script({**context, "@type": "Product", "price": "a lot"})) == dict.fromkeys(
+            ("structured-incomplete", "structured-sparse", "structured-value"), ()
+        )
+    assert not any(lacks('<div itemscope itemtype="https://other.example/Product"><b itemprop=x>y</b></div>').values())
+    assert lacks("<div itemscope itemtype='https://schema.org/Recipe'></div>")["structured-incomplete"] == (
         "Recipe without name, image",
     )
 
@@ -227,14 +229,14 @@ def test_types_of_other_vocabularies_have_no_requirements():
     ],
 )  # fmt: skip
 def test_values_in_an_unreadable_format_are_listed(name, value, right):
-    assert (lacks(script(article(**{name: value}))).values == ()) is right
+    assert (lacks(script(article(**{name: value})))["structured-value"] == ()) is right
 
 
 def test_recommended_properties_apply_to_top_level_items():
     publisher = {"@type": "Organization", "name": "P"}
     complete = article(headline="h", author="a", datePublished="2026", image="i", publisher=publisher)
-    assert lacks(script(complete)).recommended == ()
-    assert lacks(script({"@context": "https://schema.org", **publisher})).recommended == (
+    assert lacks(script(complete))["structured-sparse"] == ()
+    assert lacks(script({"@context": "https://schema.org", **publisher}))["structured-sparse"] == (
         "Organization without url, logo",
     )
 
@@ -259,7 +261,7 @@ def test_values_of_hostile_pages_are_limited(markup):
     values = rows(markup)
     assert len(values) <= structured.VALUES_MOST
     assert all(len(row[4]) <= structured.VALUE_CHARS for row in values)
-    assert len(lacks(markup).required) <= 5 and isinstance(faults(markup), list)
+    assert len(lacks(markup)["structured-incomplete"]) <= 5 and isinstance(faults(markup), list)
 
 
 JSON = st.recursive(

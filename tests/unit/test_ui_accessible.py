@@ -17,7 +17,7 @@ import pytest
 from starlette.routing import Route
 
 from interface import COMMANDS, client
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 from stored import page, stored

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from interface import COMMANDS
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 from periplus.ui.users import Role, Users

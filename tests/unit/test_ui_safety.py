@@ -12,7 +12,7 @@ from interface import COMMANDS, client, token_of
 from periplus.errors import UsageError
 from periplus.jobs.presets import folder_name, job_request, resume_order, starts_of
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import (
     FILE_BYTES,
     FORM_BYTES,

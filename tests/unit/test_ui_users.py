@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 from interface import COMMANDS
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.ui.app import application
-from periplus.ui.routes import FILES, FORMS, SCREENS
+from periplus.ui.routes import FILES, FORMS, SCREENS, application
 from periplus.ui.safety import COOKIE, Locks
 from periplus.ui.state import AppState, places
 from periplus.ui.users import FILE, Role, Users

@@ -30,6 +30,18 @@ def test_prefixes_are_normalized(text, prefix):
     assert prefix_of(prefix) == prefix
 
 
+@pytest.mark.parametrize(
+    ("start", "short"),
+    [
+        ("http://127.0.0.1:8701/", "127.0.0.1:8701"),
+        ("https://kestrel-haven.example/", "kestrel-have"),
+        ("https://e.org/", "e.org"),
+    ],
+)
+def test_a_short_name_is_a_label_or_a_whole_ip_address(start, short):
+    assert unit_of(start).short == short
+
+
 def test_the_longest_prefix_wins():
     units = [
         unit_of("https://uni.example/", "university"),

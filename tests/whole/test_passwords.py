@@ -20,7 +20,7 @@ from periplus.store.job_queue import JobQueue
 from periplus.store.postgres.connection import Session, connect
 from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.app import application
+from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
 
@@ -42,6 +42,11 @@ def rows_of(address: Address) -> str:
         names = [str(row[0]) for row in connection.execute(find, (address.collection,))]
         assert {"job", "schedule", "run"} <= set(names)
         return "\n".join(str(row) for name in names for row in connection.execute(f'SELECT t::text FROM "{name}" t'))  # type: ignore[arg-type]
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """In a process of its own if it logs, or has processes that log."""
+    return (told_apart if "-vv" in words or words[0] == "worker" else told)(*words, cwd=cwd)
 
 
 def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Address) -> None:
@@ -66,7 +71,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
             ("status", "-c", store),
             ("map", "-c", store.replace("@", "/@")),
         ]
-        outputs = {line: told_apart(*line, cwd=tmp_path) for line in lines}
+        outputs = {line: run(*line, cwd=tmp_path) for line in lines}
     for line, ran in outputs.items():
         assert SECRET not in ran.stdout + ran.stderr, line[0]
     assert all(ran.returncode == 0 for line, ran in outputs.items() if line[0] in ("crawl", "worker", "move"))
@@ -124,7 +129,7 @@ def test_a_password_given_in_any_way_is_in_no_table_file_copy_screen_or_process_
             ("jobs", "list", "-f", "json"),
         ]
         for line in lines:
-            ran = told_apart(*line, cwd=tmp_path)
+            ran = run(*line, cwd=tmp_path)
             assert ran.returncode in (0, 5), (line[:2], ran.stdout + ran.stderr)
             outputs.append(ran.stdout + ran.stderr)
     assert secret not in "".join(outputs)

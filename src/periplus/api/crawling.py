@@ -15,8 +15,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from periplus.acquire.archived import ArchivePlace, ArchiveSource, ArchiveTransport, FileSource, ServerSource, place_of
-from periplus.acquire.cdx import ANSWER_S
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
@@ -143,6 +141,14 @@ class RunPolicy(Policy, Protocol):
     def scope(self) -> CrawlScope: ...
 
 
+class PastTransport(Transport, Protocol):
+    """A transport that reads from an archive: the service `archive` of a feature."""
+
+    @property
+    def failure(self) -> str:
+        """Why the archive cannot be used any more, or an empty string."""
+
+
 PolicyMaker = Callable[[RunStore, CrawlOrder], RunPolicy]  # called in each worker
 
 Labour = Callable[[RunStore, CrawlOrder, int, Callable[[Progress], bool]], tuple[str, float]]
@@ -164,7 +170,7 @@ def check_order(order: CrawlOrder) -> None:
     if without_secrets(order.exchange) != order.exchange:
         raise UsageError("a password in --exchange would be stored: give it in the variable FSSPEC_PROTOCOL_PASSWORD")
     if (past := order.settings.past).from_archive:
-        place_of(past.from_archive, past.at)
+        service("archive place")(past.from_archive, past.at)
         if order.settings.identity.login or order.settings.identity.folders:
             raise UsageError("--from-archive excludes --login and local folders: only the archive is read")
     own_hosts(politeness.mine)
@@ -318,7 +324,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     sessions = LoginSessions(logins, clock, settings.politeness) if logins else None
     if sessions is not None:
         wire = dataclasses.replace(wire, credentials=sessions.credentials)
-    archive = past_transport(settings, wire, clock)
+    archive: PastTransport | None = service("archive")(settings, wire, clock) if settings.past.from_archive else None
     transport: Transport = archive or CurlTransport(wire, clock)
     if folders := folders_of(settings.identity.folders):
         transport = FolderTransport(transport, folders, wire, clock, settings.scope.wiki_links)
@@ -354,28 +360,6 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     return sessions.failure if sessions is not None else ""
 
 
-def past_transport(settings: Settings, wire: Wire, clock: Clock) -> ArchiveTransport | None:
-    """Transport that reads from the archive named in the settings, or None. Raises UsageError."""
-    if not settings.past.from_archive:
-        return None
-    place = place_of(settings.past.from_archive, settings.past.at)
-    limits = dataclasses.replace(
-        settings.limits,
-        total_timeout_s=max(settings.limits.total_timeout_s, ANSWER_S),
-        first_byte_timeout_s=max(settings.limits.first_byte_timeout_s, ANSWER_S),
-    )
-    inner = CurlTransport(Wire(limits, settings.identity, 1), clock)
-    return ArchiveTransport(inner, _source_of(place, settings, wire, clock), settings.politeness, clock)
-
-
-def _source_of(place: ArchivePlace, settings: Settings, wire: Wire, clock: Clock) -> ArchiveSource:
-    if place.kind != "files":
-        return ServerSource(place, settings.politeness, wire, clock)
-    from periplus.store.captures import FileArchive  # imported only when an archive is read
-
-    return FileSource(FileArchive(place.paths, settings.limits), place.at, wire, clock)
-
-
 def settings_of_past(settings: Settings) -> Settings:
     """Worker settings for an archive: its hosts receive no requests, so there is no robots.txt, delay or retry."""
     free = dataclasses.replace(settings.politeness, delay_s=0.0, per_host=1, ignore_robots=True, retries=0)
@@ -389,8 +373,9 @@ def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = (
     """
     if settings.rendering.render == "never":
         return None
-    closed = {origin: login.origins for login in logins for origin in login.origins}
-    renderer: PageRenderer = service("rendering")(settings, clock, closed)
+    renderer: PageRenderer = service("rendering")(
+        settings, clock, {origin: login.origins for login in logins for origin in login.origins}
+    )
     return renderer
 
 

@@ -15,7 +15,6 @@ from periplus.model.ports import CrawlHome
 from periplus.settings import SUFFIX, Settings
 from periplus.store.database_address import address_of, is_address
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
@@ -32,6 +31,8 @@ def home_of(place: Place) -> CrawlHome:
     Raises UsageError for an invalid address, or if the extra that it needs is not installed.
     """
     if isinstance(place, Path):
+        from periplus.store.sqlite.frontier import FolderHome  # readers of a folder do without it
+
         return FolderHome(place)
     with extra_needed():
         from periplus.store.postgres.frontier import DatabaseHome

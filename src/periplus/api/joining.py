@@ -11,15 +11,14 @@ from functools import partial
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
-from periplus.analyse.engines.stages import TasksOnCluster
 from periplus.api.checking import check_settings
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work
-from periplus.api.engines import SPARK, find_cluster
 from periplus.api.homes import workable
 from periplus.api.logins import resolve_secrets
 from periplus.errors import StoreError, UsageError
+from periplus.features import service
 from periplus.logs import JsonLines
-from periplus.model.ports import CHECK, RunRecord, RunStore
+from periplus.model.ports import CHECK, RunRecord, RunStore, TasksOnCluster
 from periplus.model.web import Url
 from periplus.settings import Settings, last_settings, settings_from
 from periplus.store.database_address import address_of
@@ -112,7 +111,7 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
             "--on needs -o ADDRESS: the cluster's machines can reach a database but not a folder on this machine"
         )
     _require_many(order.settings)
-    return crawl(order, watch, partial(_carried_work, partial(find_cluster(SPARK).carried, on)))
+    return crawl(order, watch, partial(_carried_work, partial(service("cluster")("spark").carried, on)))
 
 
 Spread = Callable[

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from periplus.api.archives import ImportResult
 from periplus.api.rules import rules_text
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.collection import RunNote
+from periplus.model.results import ImportResult
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
 from periplus.store.database_address import Address, address_of, is_address

@@ -38,6 +38,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, UsageError
+from periplus.features import service
 from periplus.model.web import Url
 from periplus.present.tables import FORMATS
 from periplus.present.wording import count_of
@@ -186,18 +187,18 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
 
 
 def _add_copies(folder: Path, issues: IssueTable, server: str, settings: Settings, *, quiet: bool) -> IssueTable:
-    from periplus.api.suggesting import with_copies
     from periplus.cli.progress import Watch
 
     watch = Watch()
     ask = (lambda done, count: None) if quiet else (lambda done, count: watch("Asking the archive", done, count))
-    done = with_copies(folder, issues, server, settings, ask)
+    done = service("archived copies")(folder, issues, server, settings, ask)
     if not quiet:
         left = f", {done.left:,} not requested" if done.left else ""
         say(f"Archived copies of {done.copies:,} among {count_of(done.asked, 'broken URL', 'broken URLs')}{left}.")
     if done.fault:
         say(f"The archive did not answer every request: {done.fault}.", "yellow")
-    return done.issues
+    named: IssueTable = done.issues
+    return named
 
 
 def shorten_paths(issue: Issue, shown: Callable[[str], str]) -> Issue:

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from periplus.cli.options import (
-    FOLDER,
     PLACE,
     collection_option,
     collection_place,
     format_option,
     option,
     output_option,
-    place_flag,
-    place_option,
     write_output,
 )
 from periplus.cli.progress import Watch
-from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
-from periplus.settings import SUFFIX, Settings
 from periplus.values import Place
 
 if TYPE_CHECKING:
@@ -146,102 +140,3 @@ def _segment_facts(state: SegmentState) -> str:
 @click.group("import")
 def imports() -> None:
     """Make a collection from a web archive, or load the results of `periplus analyse`; nothing is fetched."""
-
-
-@imports.command("warc")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False))
-@place_flag(
-    "-o --output -c --collection", f"The new collection: a folder, or an address. By default SITE{SUFFIX} here."
-)
-@option(
-    "--start starts",
-    "Start page of the site. Default: as recorded in the archive, else its first page.",
-    metavar="URL",
-    many=True,
-)
-@option("--scope", "Which URLs belong to the site; see `periplus settings`.", ["site", "domain", "prefix", "any"])
-@option("--keep-parts", "Keep images, styles, scripts and fonts too.", bool)
-@option(
-    "--gap",
-    "Files further apart in time become separate runs, by date.",
-    click.FloatRange(0),
-    1.0,
-    metavar="DAYS",
-)
-@option(
-    "--at",
-    "The site at that time: later answers are not read. 2019-05-31 means the end of that day, UTC.",
-    str,
-    "",
-    metavar="DATE",
-)
-def warc(files: tuple[Path, ...], collection: Place | None, starts: tuple[str, ...], **flags: Any) -> None:
-    """Make a collection of WARC, ARC or WACZ files (gzip, zstd or plain).
-
-    Every answer is read as if it had just been fetched, so that maps, reports and exports work. A link's
-    target that is not in the archive is `discovered`, with the reason not-in-archive. A file that is cut off is read
-    up to there.
-
-    Files of different times become runs, each with its date, so that `periplus diff` and `trends` show what changed
-    between them.
-
-    \b
-    periplus import warc crawl-00001.warc.gz crawl-00002.warc.gz -o crawl.periplus
-    periplus import warc 2024.wacz 2025.wacz 2026.wacz -o years.periplus
-    periplus import warc all.warc.gz --at 2019-05-31 -o may.periplus
-    """
-    from periplus.acquire.archived import end_of
-    from periplus.api.archives import ImportTimes, import_archives, origin_of_archives
-    from periplus.api.homes import home_of
-    from periplus.settings import settings_from
-    from periplus.urls.canonical import start_urls
-    from periplus.urls.scope import site_name
-
-    settings: Settings | None = settings_from({"scope": flags["scope"]}) if flags["scope"] else None
-    begin, settings = origin_of_archives(files, start_urls(starts), settings)
-    settings = replace(settings, storage=replace(settings.storage, keep_parts=flags["keep_parts"]))
-    times = ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
-    place = collection or Path(site_name(begin[0]) + SUFFIX)
-    if isinstance(place, str):
-        from periplus.api.moving import import_into_database
-
-        done = import_into_database(place, lambda draft: import_archives(draft, files, begin, settings, times=times))
-    else:
-        done = import_archives(place, files, begin, settings, times=times)
-    for damage in done.damages:
-        click.echo(f"periplus: {damage}", err=True)
-    counts = (
-        f"{count_of(done.answers, 'answer')} from {count_of(done.records, 'record')}, {done.failures} without an answer"
-    )
-    click.echo(
-        f"{str(home_of(place)).removesuffix('/')}: {counts}{f', in {done.runs} runs' if done.runs > 1 else ''}",
-        err=True,
-    )
-    if done.left_out:
-        click.echo(f"Left out: {count_of(done.left_out, 'record')} without a usable answer, URL or date", err=True)
-    if done.state == "failed":
-        raise StoreError(f"{done.note}. No collection was made: name archives that hold answers of the site.")
-
-
-@imports.command("results")
-@click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@option("-r --results", "Folder of the results; default DATASET.results.", FOLDER)
-@place_option
-def results(place: Place, dataset: Path, results: Path | None) -> None:
-    """Load the results of `periplus analyse DATASET` into the collection, as tables for `periplus sql` or psql.
-
-    Tables are named result_ANALYSIS; result_url maps their numbers to the ids of URLs, result_site to sites. All are
-    replaced in one transaction. A dataset of another collection is refused.
-
-    \b
-    periplus import results site.dataset -c example.org.periplus
-    periplus import results web.dataset -c 'postgresql://me@db/crawls?collection=web'
-    periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
-    """  # noqa: E501
-    from periplus.api.datasets import load_results
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    computed = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(place, computed, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
-    click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)

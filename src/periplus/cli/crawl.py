@@ -29,6 +29,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.features import service
 from periplus.logs import configure
 from periplus.masking import masked_command
 from periplus.model.visit import FETCHED_REASONS
@@ -105,9 +106,7 @@ def crawl(
     urls, local = starts_of([*starts, *(line for file in lists for line in lines_of(file))])
     flags |= with_folders(flags, local)
     if not urls and flags["from_archive"]:
-        from periplus.api.archives import starts_of_archive
-
-        urls = starts_of_archive(flags["from_archive"])
+        urls = service("archive starts")(flags["from_archive"])
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     place = collection or Path(site_name(urls[0]) + SUFFIX)

@@ -4,7 +4,6 @@ and answers to questions in SQL.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,85 +101,6 @@ def export_table(place: Place, name: str, format: str, output: Path | None, *, r
 
 
 @export.command()
-@option("-o --output", "By default the collection's name with .warc.gz, here.", FILE)
-@option("--cdxj", "Write an index beside it, for pywb: the same name with .cdxj.", bool)
-@option("--file-bytes", "Start a new file at this size; 0: never.", click.IntRange(0), 1_000_000_000)
-@option("--with-xml", "Add a conversion record to each page: the page as canonical XML.", bool)
-@place_option
-def warc(place: Place, output: Path | None, cdxj: bool, file_bytes: int, with_xml: bool) -> None:
-    """All answers, as WARC 1.1: one gzip member a record.
-
-    Bodies are written decompressed; header fields about their coding are renamed to X-Crawler-...; equal bodies are
-    revisit records.
-    """
-    from periplus.api.archives import export_warc
-    from periplus.api.homes import name_of
-
-    path = output or Path(name_of(place).removesuffix(".periplus") + ".warc.gz")
-    index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
-    folder = collection_folder(place)
-    done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
-    counts = (
-        f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, "
-        f"{number(done.size_bytes)} bytes"
-    )
-    counts += f", {count_of(done.conversions, 'page')} as XML" if with_xml else ""
-    click.echo(f"Written to {', '.join(map(str, done.files))}: {counts}", err=True)
-
-
-@export.command()
-@option("-o --output", "By default the collection's name with .wacz, here.", FILE)
-@place_option
-def wacz(place: Place, output: Path | None) -> None:
-    """All answers as one WACZ 1.1.1 file: the WARC, its index, and the pages with their texts.
-
-    ReplayWeb.page and pywb show the file; its manifest has a digest of each part. Its records are the same as in
-    `periplus export warc`.
-    """
-    from periplus.api.archives import export_wacz
-    from periplus.api.homes import name_of
-
-    path = output or Path(name_of(place).removesuffix(".periplus") + ".wacz")
-    folder = collection_folder(place)
-    done = export_wacz(folder, path, time.time())
-    counts = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {number(done.size_bytes)} bytes"
-    click.echo(f"Written to {path}: {counts}", err=True)
-
-
-@export.command()
-@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@option("--no-scripts", "Remove scripts: elements, attributes, javascript: links and files.", bool)
-@place_option
-def site(place: Place, target: Path, no_scripts: bool) -> None:
-    """A copy in a FOLDER that any browser reads without a server.
-
-    Links, images, styles and scripts point to the copied files; file names are valid on every file system. A link to
-    something that was not kept keeps its web address, and not-kept.html lists it. A Content-Security-Policy in each
-    page blocks its scripts from the network; scripts are removed from SVG and XML.
-
-    \b
-    periplus export site copy -c example.org.periplus --no-scripts
-    periplus check ./copy
-    """
-    from periplus.api.site_copy import export_site
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    folder = collection_folder(place)
-    done = export_site(
-        folder, target, lambda files, count: watch("Writing files", files, count), scripts=not no_scripts
-    )
-    counts = f"{count_of(done.pages, 'page')}, {count_of(done.parts, 'part')}, {number(done.size_bytes)} bytes"
-    click.echo(f"Written to {target}: {counts}", err=True)
-    if done.not_kept:
-        count = count_of(done.not_kept, "address", "addresses")
-        click.echo(f"Not in it: {count} that its pages lead to, listed in {target / 'not-kept.html'}", err=True)
-    if done.with_scripts:
-        count = count_of(done.with_scripts, "page")
-        click.echo(f"Warning: {count} of it may run scripts of the site; --no-scripts leaves them out", err=True)
-
-
-@export.command()
 @click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
 @parts_options
 @place_option
@@ -254,41 +174,6 @@ def _say_texts(target: Path, done: TextExport) -> None:
     counts = f"{count_of(done.pages, 'page')}, {number(done.size_bytes)} bytes"
     counts += f"; {count_of(done.same, 'page')} with the text of another left out" if done.same else ""
     click.echo(f"Written to {target}: {counts}", err=True)
-
-
-@export.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-@option("--texts", "Also export the pages' texts, with marks of content.", bool)
-@option("--parts", "Files of each table; default: one for each million URLs.", click.IntRange(1), metavar="N")
-@option("--workers", "Number of writing processes.", click.IntRange(1), 1, metavar="N")
-@place_option
-def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers: int) -> None:
-    """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
-
-    For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip
-    install 'periplus[parquet]'. Killed, the same command goes on with the parts that are missing.
-
-    \b
-    periplus export parquet graph -c example.org.periplus
-    periplus export parquet web -c 'postgresql://me@db/crawls?collection=web' --parts 64 --workers 8
-    duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
-    """
-    from periplus.api.datasets import export_dataset
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    done = export_dataset(
-        place,
-        folder,
-        time.time(),
-        with_texts=texts,
-        parts=(parts or 0, workers),
-        watch=lambda table, rows: watch(f"Writing {table}", rows, 0),
-    )
-    counts = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)
-    moments = done.inputs["moments"]
-    went_on = f"; read at {len(moments)} moments" if isinstance(moments, list) and len(moments) > 1 else ""
-    click.echo(f"Written to {folder}: {counts}{went_on}", err=True)
 
 
 for _name in EXPORTS:

@@ -366,7 +366,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
     from periplus.store.sqlite.job_file import remove_empty_file
 
     with extra_needed():
-        from periplus.ui import app
+        from periplus.ui.routes import serve as serve_screens
     from periplus.ui.safety import Locks, require_locks
     from periplus.ui.state import AppState, places
     from periplus.ui.users import Users
@@ -393,7 +393,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
         say(f"{address}  Ctrl-C ends it.")
         if flags["open_it"]:
             webbrowser.open(address)
-        if not app.serve(state, port):
+        if not serve_screens(state, port):
             raise StoreError(_no_listening(host, port))
 
 

@@ -55,10 +55,6 @@ _SECTIONS = {
     "Study": {
         "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
-        "analyse": (
-            "periplus.cli.study:analyse",
-            "Compute ranks, maps, duplicates of a large web: from disk, or on a cluster.",
-        ),
         "keywords": ("periplus.cli.study:keywords", "Say what a page, a story or a site is about, in a few words."),
         "survey": (
             "periplus.cli.survey:survey",
@@ -110,7 +106,7 @@ _SECTIONS = {
     },
 }
 _RARE = {
-    "pause", "resume", "import", "trends", "index", "template", "analyse", "keywords", "influence", "delete", "move",
+    "pause", "resume", "import", "trends", "index", "template", "keywords", "influence", "delete", "move",
     "split", "segments", "worker", "rules", "completion",
 }  # fmt: skip
 """Commands that only `--help-all` shows."""
@@ -211,6 +207,10 @@ class _Commands(click.Group):
             return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _plugin_commands() else None
         command = value_at(_COMMANDS[cmd_name][0])
         assert isinstance(command, click.Command)
+        if isinstance(command, click.Group):
+            for name, place in chain.from_iterable(feature.subcommands.items() for feature in features().values()):
+                if name.startswith(f"{cmd_name} "):
+                    command.add_command(value_at(place))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -245,6 +245,9 @@ class _Commands(click.Group):
                 return _flush(super().invoke(ctx))
         except click.ClickException as error:
             error.message = without_secrets(error.message)  # type: ignore[misc]  # final in subclasses
+            group = error.ctx.command if isinstance(error, click.NoSuchOption) and error.ctx else None
+            if isinstance(group, click.Group) and group.commands:
+                error.message += f" Options follow one of its commands: {', '.join(group.commands)}."  # type: ignore[misc]
             raise
         except PeriplusError as error:
             _print_error(f"periplus: {without_secrets(str(error))}")

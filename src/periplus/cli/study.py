@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from itertools import chain
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from periplus.cli.options import (
-    FOLDER,
     PATH,
     collection_folder,
     collection_option,
@@ -229,82 +227,6 @@ def _write_plain(pages: Iterable[tuple[str, str]], folder: Path, suffix: str) ->
             name = file_name(at, url, suffix)
             (folder / name).write_text(content + "\n", "utf-8", errors="replace")
             listed.write(f"{name}\t{url}\n")
-
-
-# `periplus analyse`: a dataset's analyses by the engine that it fits.
-
-_NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
-
-
-@click.command()
-@click.argument("given", nargs=-1, required=True, metavar="DATASET... [ANALYSIS]...")
-@option("-r --results", "Folder for results; by default DATASET.results.", FOLDER)
-@option("--combined", "With several datasets: the folder of the combined dataset; default combined.dataset.", FOLDER)
-@option(
-    "--engine",
-    "stream: on this machine, with links read from disk; spark: on a cluster; auto: the faster one that fits "
-    "the dataset.",
-    str,
-    "auto",
-    metavar="NAME",
-)
-@option(
-    "--on",
-    "Spark master: spark://host:7077, yarn, local[*]. Without it auto never chooses spark.",
-    str,
-    "",
-    metavar="MASTER",
-)
-@option("--memory", "Memory limit; 0: half of the free memory.", click.FloatRange(0), 0.0, metavar="GB")
-@option("--damping", "", click.FloatRange(0, 1, min_open=True, max_open=True), 0.85)
-@option("--tolerance", "Ranks: change below which the iteration stops.", click.FloatRange(0, min_open=True), 1e-10)
-@option(
-    "--near", "Share of equal MinHash values from which texts count as nearly the same.", click.FloatRange(0.3, 1), 0.8
-)
-@option("--template", "The same for pages of one template.", click.FloatRange(0.3, 1), 0.8)
-@option("--json as_json", "Print the results and their folders as JSON.", bool)
-@output_option
-def analyse(
-    given: tuple[str, ...],
-    results: Path | None,
-    combined: Path | None,
-    as_json: bool,
-    output: Path | None,
-    **options: Any,
-) -> None:
-    """Compute analyses of a dataset, which `periplus export parquet` makes: here, from disk, or on a cluster.
-
-    Several datasets, of collections that are parts of one web, are analysed together: --combined is the folder for
-    their combined tables, which are written once.
-
-    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
-    which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
-    last. A finished stage is not computed again, even by another engine: after a crash the same command continues with
-    the interrupted stage.
-
-    \b
-    periplus analyse site.dataset                      everything, by the engine that fits
-    periplus analyse site.dataset ranks map --json     two analyses, and where their tables are
-    periplus analyse web.dataset --on spark://host:7077 --engine spark
-    periplus analyse a.dataset b.dataset c.dataset ranks
-    """
-    from periplus.api.engines import EngineRequest, StageParameters, analyse_dataset, one_dataset
-    from periplus.cli.progress import Watch
-    from periplus.present.text import computed_lines
-
-    request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))
-    parameters = StageParameters(
-        options["damping"], options["tolerance"], near=options["near"], template=options["template"]
-    )
-    others = [Path(name) for name in given[1:] if name not in _NAMES]
-    if unknown := [path for path in others if not path.is_dir()]:
-        raise UsageError(f"{str(unknown[0])!r} is neither a dataset nor an analysis: choose among {', '.join(_NAMES)}")
-    analyses = [name for name in given[1:] if name in _NAMES]
-    dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
-    done = analyse_dataset(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
-    rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
-    values = {"engine": done.choice.engine, "why": done.choice.why, "stages": rows}
-    write_output(output, computed_lines(done.choice.engine, done.choice.why, rows), values if as_json else None)
 
 
 # `periplus keywords`: what pages, sites and answers are about, at a glance.

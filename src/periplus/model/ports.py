@@ -494,3 +494,18 @@ class CrawlHome(Protocol):
 
     def findings(self, run_id: int) -> Mapping[RefreshFinding, int]:
         """Number of each kind of finding of a run, including zeros."""
+
+
+class TasksOnCluster(Protocol):
+    """Tasks that run on a cluster: some running, the rest waiting for a core."""
+
+    @property
+    def at_work(self) -> int:
+        """Number of running tasks."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all tasks have ended. Raises StoreError if the cluster failed."""
+
+    def wait(self, limit_s: float) -> None:
+        """Waits up to limit_s for all tasks to end; then terminates the rest."""

@@ -335,3 +335,18 @@ class ReportData:
     segments: tuple[SegmentSum, ...] = ()  # in the order of the rules; empty without rules
     # (URL, WebP) of rendered pages: the home page, then those with the highest rank; empty if none are stored
     screenshots: tuple[tuple[str, bytes], ...] = ()
+
+
+@frozen
+class ImportResult:
+    """Result of an import. state: done, stopped or failed. damages: position of the damage in each broken file."""
+
+    state: str
+    note: str
+    starts: tuple[Url, ...]
+    runs: int
+    records: int
+    answers: int
+    failures: int  # visits without a response
+    left_out: int  # unusable responses: not HTTP, no URL, no date, or a revisit of a response that is not stored
+    damages: tuple[str, ...]

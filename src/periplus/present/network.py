@@ -8,11 +8,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import pairwise
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import numpy as np
 
 from periplus.model.survey import CompanionClass
+from periplus.model.visit import State
 from periplus.model.webometrics import SurveyResults, UnitFigures
 from periplus.present.draw import (
     Circles,
@@ -221,52 +222,57 @@ EGO_NAME_SIGNS = 26
 EGO_TOP = 92.0  # px for the legend
 
 
-@frozen
-class EgoNode:
-    """A circle.
+class EgoNode(NamedTuple):
+    """A page, directory or site in a neighbourhood.
 
-    part: meaning of its colour; rank: of all its pages; fetched: number of pages; about: further text of the tooltip.
+    url: its page with the greatest rank; name: the title of a page, or a directory or site; part: meaning of its
+    colour; fetched: number of fetched pages; links_here, linked: links to the middle, and from it; score: 0 to 100,
+    logarithmic, among all nodes of its kind.
     """
 
     url: str
     name: str
     part: str
-    rank: float
+    state: State
+    step: int
     pages: int
     fetched: int
-    about: str = ""
+    score: int
+    links_here: int
+    linked: int
 
 
-@frozen
-class Ego:
-    """The middle first; links as (source, end, links) by place in nodes, most links first."""
-
-    nodes: tuple[EgoNode, ...]
-    links: tuple[tuple[int, int, int], ...]
-
-
-def write_ego_svg(ego: Ego, about: str, out: TextIO, *, link: Callable[[str], str] | None = None) -> None:
+def write_ego_svg(
+    nodes: Sequence[EgoNode],
+    ranks: Sequence[float],
+    ends: Sequence[tuple[int, int, int]],
+    about: str,
+    out: TextIO,
+    *,
+    link: Callable[[str], str] | None = None,
+) -> None:
     """The neighbourhood as SVG, light and dark as the reader's system; the same values give the same bytes. out: UTF-8.
 
-    link: the address that a circle leads to, by its URL, for a page that has `draw.STYLE` in its style sheet; None:
-    a drawing that needs nothing else.
+    nodes: the middle first; ranks: of all pages of each; ends: (source, end, links) by place in nodes, most links
+    first. link: the address that a circle leads to, by its URL, for a page that has `draw.STYLE` in its style sheet;
+    None: a drawing that needs nothing else.
     """
-    rank = np.array([max(node.rank, 0.0) for node in ego.nodes])
+    rank = np.maximum(ranks, 0.0)
     radius = np.maximum(EGO_RADII[0] * np.sqrt(rank / max(float(rank.max()), 1e-30)), EGO_RADII[1])
     radius[0] += 4  # its ring
-    names = short_names([node.name for node in ego.nodes], EGO_NAME_SIGNS)
-    arrows = sorted(ego.links, key=lambda arrow: (0 not in arrow[:2], -arrow[2], arrow))[:EGO_ARROWS]
-    hues = folder_hues(Counter(node.part for node in ego.nodes))
-    undrawn = len(ego.links) - len(arrows)
+    names = short_names([node.name for node in nodes], EGO_NAME_SIGNS)
+    arrows = sorted(ends, key=lambda arrow: (0 not in arrow[:2], -arrow[2], arrow))[:EGO_ARROWS]
+    hues = folder_hues(Counter(node.part for node in nodes))
+    undrawn = len(ends) - len(arrows)
     about += f"; {count_of(undrawn, 'link')} among them not drawn" if undrawn else ""
-    keys, width = _ego_legend(ego, hues)
-    circles, size = Circles.arrange(radius, names, ego.links, (max(width, text_px(about) + 28), EGO_TOP))
+    keys, width = _ego_legend(nodes, hues)
+    circles, size = Circles.arrange(radius, names, ends, (max(width, text_px(about) + 28), EGO_TOP))
     marks = [caption(14, 22, about, "soft"), *keys]
     for source, target, links in reversed(arrows):
         kind = "own" if 0 in (source, target) else "soft"
         marks.append(circles.arrow(source, target, 0.8 + 0.5 * math.log1p(links - 1), kind))
     labels = circles.labels(sorted(range(len(names)), key=lambda at: (at > 0, -radius[at], at)), (size[0], EGO_TOP))
-    for place, node in enumerate(ego.nodes):
+    for place, node in enumerate(nodes):
         kind = hues.get(node.part, "grey") + ("" if node.fetched else " cited")
         ring = circles.circle(0, "middle") if place == 0 else ""
         shown = circles.circle(place, kind, 4.0 if ring else 0.0) + ring + labels.get(place, "")
@@ -275,20 +281,25 @@ def write_ego_svg(ego: Ego, about: str, out: TextIO, *, link: Callable[[str], st
             marks.append(element("g", "", shown, hint))
         else:
             marks.append(element("a", "", shown, hint, href=link(node.url), aria_label=f"{names[place]}: {hint}"))
-    write_sheet(out, size, f"Links around {ego.nodes[0].name}", marks, kind="ego", embedded=link is not None)
+    write_sheet(out, size, f"Links around {nodes[0].name}", marks, kind="ego", embedded=link is not None)
 
 
 def _ego_hint(node: EgoNode) -> str:
     state = f"{count_of(node.fetched, 'page')} fetched" if node.pages > 1 else "fetched"
-    about = f", {node.about}" if node.about else ""
-    return visible(f"{node.name}: {state if node.fetched else 'cited, not fetched'}{about}")
+    ways = [
+        f"{count_of(many, 'link')} {word}"
+        for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle"))
+        if many
+    ]
+    about = ", ".join([*ways, f"score {node.score}"])
+    return visible(f"{node.name}: {state if node.fetched else 'cited, not fetched'}, {about}")
 
 
-def _ego_legend(ego: Ego, hues: dict[str, str]) -> tuple[list[str], float]:
+def _ego_legend(nodes: Sequence[EgoNode], hues: dict[str, str]) -> tuple[list[str], float]:
     """(colours, then outlines; the least width of a sheet that holds them)"""
     names = short_names(list(hues), EGO_NAME_SIGNS)
     keys = [Key(name, "circle", hue) for name, hue in zip(names, hues.values(), strict=True)]
-    if any(node.part not in hues for node in ego.nodes):
+    if any(node.part not in hues for node in nodes):
         keys.append(Key("others", "circle", "grey"))
     colours, end = legend(keys, 16, 50)
     keys = [Key("fetched", "circle", "grey"), Key("dashed: cited, not fetched", "circle", "grey cited")]

@@ -12,7 +12,7 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.duplicates import Duplicate, DuplicateGroup, Duplicates, Ground, Likeness
 from periplus.model.page import Block, BlockKind, Part
 from periplus.model.topic import TellingWord, Topic
-from periplus.present.tables import align, json_text, write_table
+from periplus.present.tables import json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, number, size, visible
 from periplus.values import JsonObject
 
@@ -45,28 +45,6 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> tuple[list[str], list[
     linked = "that other pages link to, or that are start addresses or in a sitemap"
     stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
     return [line for count, line in kinds if count], [stays] if plan.staying else []
-
-
-Rows = Sequence[Mapping[str, Any]]  # of periplus.analyse.engines.stages.StageResult
-
-
-def computed_lines(engine: str, why: str, rows: Rows) -> Iterator[str]:
-    """A line a stage."""
-    yield f"Engine {engine}: {why}."
-    yield from align(
-        [
-            (
-                f"  {row['stage']}",
-                f"there already, by {row['engine']}" if row["was_there"] else f"{row['took_s']:.1f} s",
-                ", ".join(f"{name} {number(count)}" for name, count in row["rows"].items()),
-                str(row["folder"]),
-            )
-            for row in rows
-        ],
-        {1},
-    )
-    made = sum(not row["was_there"] for row in rows)
-    yield f"{count_of(made, 'stage')} computed, {number(len(rows) - made)} there already."
 
 
 BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")

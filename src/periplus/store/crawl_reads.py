@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol, TypeVar
 
-from periplus.document.dates import machine_date
 from periplus.model.frontier import (
     PRIORITY_WITHOUT_DEPTH,
     HostRow,
@@ -27,7 +26,6 @@ from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
 from periplus.store.dialect import Dialect, Row, Statements
-from periplus.store.ledger_tables import shard_of_origin
 from periplus.store.notes import note
 from periplus.urls.canonical import url_id
 
@@ -73,6 +71,8 @@ class CrawlReads(RunReads, Protocol):
         """The store's clock: the caller's time, or the database's own."""
 
     def robots(self, origin: Origin) -> StoredRobots | None:
+        from periplus.store.ledger_tables import shard_of_origin  # only a crawl needs it, as the dates below
+
         def read(statements: Statements) -> StoredRobots | None:
             dialect = statements.dialect
             find = f"SELECT origin, status, cause, body, fetched, expires FROM robots WHERE {dialect.here}origin = ?"
@@ -300,6 +300,8 @@ class PageBlocks(NamedTuple):
     @property
     def when(self) -> float:
         """Declared date of publication or last change; else last modified by the server, or date of fetching."""
+        from periplus.document.dates import machine_date
+
         date = machine_date(self.date_published or self.date_modified)
         return date.when if date else self.last_modified or self.fetched
 

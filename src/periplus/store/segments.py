@@ -26,8 +26,7 @@ from periplus.model.collection import Exchange, RunNote, SegmentState
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.settings import VERSION
-from periplus.store.archive_files import http_answer
-from periplus.store.warc import LEVEL, answer, original, warcinfo
+from periplus.store.warc import LEVEL, answer, http_answer, original, warcinfo
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

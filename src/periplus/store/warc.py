@@ -1,4 +1,4 @@
-"""Writes web archives: WARC 1.1 (ISO 28500:2017)."""
+"""Writes web archives: WARC 1.1 (ISO 28500:2017); reads the HTTP messages in their records."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ _TRUNCATION_NAMES = {
     Cut.NOT_WANTED: "unspecified",
 }
 Fields = list[tuple[str, str]]
+_STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
 
 
 @frozen
@@ -396,3 +397,45 @@ class IndexLines:
 
     def close(self) -> None:
         self._connection.close()
+
+
+def http_answer(block: bytes) -> tuple[int, Headers, bytes] | None:
+    """(status, headers, body without chunks) of a response block; None if it is not HTTP. Never raises."""
+    for mark in (b"\r\n\r\n", b"\n\n"):
+        head, end, body = block.partition(mark)
+        if end:
+            break
+    else:
+        head, body = block, b""
+    line, _, rest = head.decode("latin-1").partition("\n")
+    status_line = _STATUS_LINE.match(line)
+    if status_line is None:
+        return None
+    fields = [
+        (name.strip().lower(), value.strip())
+        for name, colon, value in (item.partition(":") for item in rest.split("\n"))
+        if colon
+    ]
+    headers = Headers(tuple(fields), line.strip())
+    if "chunked" in headers.get("transfer-encoding").lower():
+        body = decode_chunks(body)
+    return int(status_line["code"]), headers, body
+
+
+def decode_chunks(body: bytes) -> bytes:
+    """Decodes a chunked body (RFC 9112, 7.1). A body that is not chunked is returned unchanged, since many archives
+    store chunked responses decoded.
+    """
+    parts: list[bytes] = []
+    place = 0
+    while place < len(body):
+        end = body.find(b"\r\n", place, place + 1024)
+        size = body[place:end].split(b";")[0].strip() if end >= 0 else b""
+        if not size or len(size) > 15 or any(sign not in b"0123456789abcdefABCDEF" for sign in size):
+            return b"".join(parts) if parts else body
+        length = int(size, 16)
+        if not length:
+            break
+        parts.append(body[end + 2 : end + 2 + length])
+        place = end + 2 + length + 2
+    return b"".join(parts)

@@ -6,7 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import TextIO
 from urllib.parse import urlencode
 
 import numpy as np
@@ -21,10 +21,10 @@ from periplus.errors import UsageError
 from periplus.jobs.presets import choice, whole
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
-from periplus.model.visit import STATE_OF, Reason, State
+from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url
 from periplus.present.graphs import write_gexf
-from periplus.present.network import Ego, EgoNode, write_ego_svg
+from periplus.present.network import EgoNode, write_ego_svg
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.reader import Brief
 from periplus.store.sqlite import inlinks, reading, runs
@@ -75,7 +75,7 @@ def _svg(around: Around, asked: Mapping[str, str] | None = None) -> str:
     out = io.StringIO()
     others = {key: text for key, text in (asked or {}).items() if key not in ("node", "format")}
     link = None if asked is None else (lambda url: "?" + urlencode({"node": url} | others))
-    write_ego_svg(draw_ego(around), around.limit, out, link=link)
+    write_ego_svg(around.nodes, around.ranks, around.links, around.limit, out, link=link)
     return out.getvalue()
 
 
@@ -108,26 +108,6 @@ class NeighbourRequest:
     most: int = 60
 
 
-class Neighbour(NamedTuple):
-    """A node.
-
-    url: its page with the greatest rank; name: the title of a page, or a directory or site; fetched: number of fetched
-    pages; links_here, linked: links to the middle, and from it; score: 0 to 100, logarithmic, among all nodes of its
-    kind.
-    """
-
-    url: str
-    name: str
-    part: str
-    state: State
-    step: int
-    pages: int
-    fetched: int
-    score: int
-    links_here: int
-    linked: int
-
-
 @frozen
 class Around:
     """The middle first, then its neighbours by step and rank.
@@ -136,7 +116,7 @@ class Around:
     index does not know as yet.
     """
 
-    nodes: tuple[Neighbour, ...]
+    nodes: tuple[EgoNode, ...]
     links: tuple[tuple[int, int, int], ...]
     neighbours: int
     bounded: bool
@@ -197,7 +177,7 @@ def neighbours_of(
     return Around(nodes, near.links, near.neighbours, near.bounded, ranks, tuple(briefs), missed)
 
 
-def _neighbours(near: Neighbourhood, briefs: Sequence[Brief], grouping: Grouping, web: Web) -> tuple[Neighbour, ...]:
+def _neighbours(near: Neighbourhood, briefs: Sequence[Brief], grouping: Grouping, web: Web) -> tuple[EgoNode, ...]:
     names = _names(briefs, grouping)
     weights = web.weight[web.weight > 0]
     least, most = (float(weights.min()), float(weights.max())) if len(weights) else (1.0, 1.0)
@@ -205,7 +185,7 @@ def _neighbours(near: Neighbourhood, briefs: Sequence[Brief], grouping: Grouping
     rows = zip(near.nodes, briefs, names, scores, strict=True)
     home = _site(briefs[0].url)
     return tuple(
-        Neighbour(
+        EgoNode(
             brief.url,
             name,
             _part(brief.url, grouping, home),
@@ -244,20 +224,6 @@ def _part(url: str, grouping: Grouping, home: str) -> str:
         folder = inlinks.directory(url)
         return "/" + folder.split("/", 3)[3]
     return "other sites" if grouping is Grouping.PAGE else _site(url) if grouping is Grouping.DIRECTORY else "sites"
-
-
-def draw_ego(around: Around) -> Ego:
-    """As values for a drawing."""
-    nodes = []
-    for node, rank in zip(around.nodes, around.ranks, strict=True):
-        ways = [
-            f"{count_of(many, 'link')} {word}"
-            for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle"))
-            if many
-        ]
-        text = ", ".join([*ways, f"score {node.score}"])
-        nodes.append(EgoNode(node.url, node.name, node.part, rank, node.pages, node.fetched, text))
-    return Ego(tuple(nodes), around.links)
 
 
 def write_neighbours(around: Around, created: float, out: TextIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,15 +13,17 @@ from urllib.parse import unquote
 
 import numpy as np
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
+from periplus.analyse.linkgraph import shortest_way
 from periplus.api.collection import Collection
-from periplus.api.site import Site
+from periplus.api.site import Site, layout_key, stored_graph
 from periplus.errors import UsageError
 from periplus.jobs.presets import choice, whole
 from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.web import Url
 from periplus.present.charts import COLOURS, FORMS
+from periplus.present.site_graph import SiteGraph, site_svg
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, state_of
@@ -41,6 +44,10 @@ VALUE_WORDS = {
 }
 USUAL = ("pages", "score")
 READ_S = 5.0
+
+FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml")
+SITE_WAIT_S = 0.5  # for a layout; one of ten thousand pages takes some seconds
+PREPARING = 202  # HTTP: accepted, and not there yet
 
 
 @frozen
@@ -203,9 +210,6 @@ def file(request: Request) -> Response:
     return rendering.drawing(content, f"{request.path_params['name']}-map.{ending}")
 
 
-FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml")
-
-
 def _write_map(request: Request, ending: str) -> str | bytes:
     _, site = site_of(request)
     text, data = io.StringIO(newline=""), io.BytesIO()
@@ -285,3 +289,68 @@ def _steps(site: Site, pages: list[int]) -> tuple[Step, ...]:
         Step(url, name, int(site.facts.score[page]), int(site.site_map.below[page]))
         for url, name, page in zip(urls, names, pages, strict=True)
     )
+
+
+def site(request: Request) -> Response:
+    """The screen; the drawing follows as JSON."""
+    name, _ = folder_of(request)
+    asked = request.query_params
+    sites, shown = site_of(request)
+    query = rendering.query({}, site=asked.get("site", ""), under=asked.get("under", "")) + "&"
+    made = {"title": "The whole site", "name": name, "site": shown.key, "sites": sites, "under": asked.get("under", "")}
+    if not rendering.wants_json(request):
+        made["query"] = query.rstrip("&") if query != "?&" else "?"
+    return rendering.answer(request, "site.html", made)
+
+
+def _site_graph(request: Request, wait_s: float | None) -> SiteGraph | None:
+    """The drawing; None: it takes longer. wait_s: None: as long as it takes."""
+    _, folder = folder_of(request)
+    state, under = state_of(request), request.query_params.get("under", "")
+    _, shown = site_of(request)
+    key = (folder.resolve(), *layout_key(folder, shown.key, under))
+    return state.layouts.of(key, lambda: stored_graph(folder, shown, under), wait_s)
+
+
+def site_values(request: Request) -> Response:
+    """The drawing as columns; 202 while its layout is computed."""
+    graph = _site_graph(request, SITE_WAIT_S)
+    if graph is None:
+        return JSONResponse({}, PREPARING)
+    return Response(json.dumps(rendering.plain(graph), separators=(",", ":")), media_type="application/json")
+
+
+def site_drawing(request: Request) -> Response:
+    """The drawing as SVG."""
+    graph = _site_graph(request, None)
+    assert graph is not None  # waited for
+    return rendering.drawing(site_svg(graph), f"{request.path_params['name']}-site.svg")
+
+
+def site_links(request: Request) -> Response:
+    """Which pages a page links to, and which link to it."""
+    _, shown = site_of(request)
+    graph, page = shown.graph, _site_page(shown, request.query_params.get("url", ""))
+    out = graph.targets[graph.offsets[page] : graph.offsets[page + 1]].tolist()
+    into = (graph.targets == page).nonzero()[0]
+    sources = graph.offsets.searchsorted(into, "right") - 1
+    ends = {*out, *sources.tolist()}
+    return JSONResponse({"out": len(out), "in": len(sources), "ends": [str(graph.pages[end]) for end in sorted(ends)]})
+
+
+def site_way(request: Request) -> Response:
+    """The shortest way by links from one page to another; empty: there is none."""
+    _, shown = site_of(request)
+    asked = request.query_params
+    pages = shortest_way(shown.graph, _site_page(shown, asked.get("from", "")), _site_page(shown, asked.get("to", "")))
+    return JSONResponse({"way": [str(shown.graph.pages[page]) for page in pages]})
+
+
+def _site_page(shown: Site, text: str) -> int:
+    """The place of a page that is named by its address, or by its path alone. Raises UsageError."""
+    origin = "/".join(str(shown.graph.pages[shown.site_map.home]).split("/")[:3])
+    url = Url(origin + text if text.startswith("/") else text.strip())
+    page = bisect_left(shown.graph.pages, url)
+    if page == len(shown.graph.pages) or shown.graph.pages[page] != url:
+        raise UsageError(f"{text[:200]!r} is not a page of this map")
+    return page

@@ -15,7 +15,7 @@ from periplus.errors import UsageError
 from periplus.model.survey import Unit
 from periplus.model.web import HostKey, Url
 from periplus.urls.canonical import canonical
-from periplus.urls.hosts import host_name, registered_domain
+from periplus.urls.hosts import host_name, is_ip, registered_domain
 from periplus.urls.scope import site_key
 from periplus.values import Pairs, frozen
 
@@ -98,9 +98,9 @@ def unit_of(
 
 
 def _short(name: str) -> str:
-    return (
-        name if len(name) <= 12 else name.partition("/")[0].partition(".")[0][:12] if "." in name else name[:11] + "…"
-    )
+    if len(name) <= 12 or is_ip(name.partition(":")[0]):
+        return name
+    return name.partition("/")[0].partition(".")[0][:12] if "." in name else name[:11] + "…"
 
 
 def _default_prefix(url: Url) -> str:

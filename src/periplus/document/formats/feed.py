@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from lxml import etree
 
-from periplus.document.formats import zipped
 from periplus.document.formats.converted import block, escape, page
-from periplus.document.formats.zipped import attribute, child, local
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical
 
+NODES: Final = etree.XMLParser(
+    resolve_entities=False, load_dtd=False, no_network=True, recover=True, remove_comments=True, remove_pis=True
+)
 ENTRIES_MOST = 5_000
 _ENTRIES = ("item", "entry")
 _TEXTS = ("encoded", "content", "summary", "description")  # texts of an entry: the first present is used, fullest first
@@ -46,7 +47,7 @@ class Feed(NamedTuple):
 
 def feed_of(text: str, url: Url) -> Feed:
     """text: XML without a document type. url: of the feed."""
-    root = zipped.parse_xml(text.encode("utf-8", "replace"))
+    root = parse_xml(text.encode("utf-8", "replace"))
     if root is None:
         return Feed(page(()), (), ())
     channel = child(root, "channel")
@@ -149,3 +150,34 @@ def _html(element: etree._Element) -> str:
         return "".join(str(etree.tostring(part, method="html", encoding="unicode", with_tail=True)) for part in element)
     text = element.text or ""
     return escape(text, quote=False) if attribute(element, "type") == "text" else text
+
+
+def parse_xml(data: bytes) -> etree._Element | None:
+    """The root of an XML document, or None.
+
+    Cut at a depth of 256 elements or a text of 10 MB: libxml2's limits.
+    """
+    if not data:
+        return None
+    try:
+        return etree.fromstring(data, NODES)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+
+
+def local(element: etree._Element) -> str:
+    """The name without namespace."""
+    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def attribute(element: etree._Element, name: str) -> str:
+    """An attribute's value by local name; '' if missing."""
+    for key, value in element.attrib.items():
+        if str(key).rpartition("}")[2] == name:
+            return str(value)
+    return ""
+
+
+def child(element: etree._Element, name: str) -> etree._Element | None:
+    """The first child with this local name."""
+    return next((below for below in element if local(below) == name), None)

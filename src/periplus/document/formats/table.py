@@ -1,25 +1,22 @@
 """Selects the reader for a document's media type.
 
-To add a format, add a module and a line here, or an entry point of the group `periplus.formats` in an installed
-package. Markup is read by a parser. Any other format is first converted to HTML, by a function of its text or bytes, so
-that links, metadata, blocks and canonical XML have a single code path.
+To add a format, name its media type and reader in the `formats` of a feature, or in an entry point of the group
+`periplus.formats`. Markup is read by a parser. Any other format is first converted to HTML, by a function of its text
+or bytes, so that links, metadata, blocks and canonical XML have a single code path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from importlib import import_module
 from typing import cast
 
 from periplus.document.formats import markdown, markup, sgml
 from periplus.document.formats.converted import Content, Conversion, Source, html_of_text
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
 from periplus.errors import ExtensionError
-from periplus.extensions import guarded, loaded
-
-_OFFICE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_OPEN = "application/vnd.oasis.opendocument.text"
+from periplus.extensions import guarded, loaded, value_at
+from periplus.features import features
 
 MARKUP: dict[str, Callable[[Source], Content]] = {
     "text/html": markup.read_html,
@@ -40,49 +37,26 @@ TEXTS: dict[str, Callable[[str], Conversion]] = {
 WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_links=True))
 
 
-def _lazy_reader(module: str, name: str = "html_of") -> Callable[[bytes], Conversion]:
+BINARY_WORD = "application/msword"  # of 1997 to 2003: unsupported, but DOCX and RTF with its media type are read
+
+
+def _lazy_reader(place: str) -> Callable[[bytes], Conversion]:
     """A reader whose module is imported on first use: lxml takes 0.2 s, PDFium 0.3 s."""
 
     def read(body: bytes) -> Conversion:
-        reader: Callable[[bytes], Conversion] = getattr(import_module(f"periplus.document.formats.{module}"), name)
-        return reader(body)
+        return cast("Conversion", value_at(place)(body))
 
     return read
 
 
-_docx, _rtf, _odt = _lazy_reader("zipped", "docx"), _lazy_reader("rtf"), _lazy_reader("zipped", "odt")
-
-
-def _word(body: bytes) -> Conversion:
-    """DOCX; and RTF, which some servers send with the media type of Word."""
-    return _rtf(body) if body.startswith(b"{\\rtf") else _docx(body)
-
-
-# the binary format of 1997 to 2003 is unsupported, but DOCX and RTF with its media type are read
-BINARY_WORD = "application/msword"
-FILES: dict[str, Callable[[bytes], Conversion]] = {
-    **dict.fromkeys(("application/pdf", "application/x-pdf"), _lazy_reader("pdf_reader")),
-    **dict.fromkeys(("application/rtf", "text/rtf", "application/x-rtf"), _rtf),
-    **dict.fromkeys((BINARY_WORD, "application/vnd.ms-word"), _word),
-    _OFFICE: _word,
-    _OFFICE.replace("document.w", "template.w"): _word,
-    "application/vnd.ms-word.document.macroenabled.12": _word,
-    _OPEN: _odt,
-    _OPEN + "-template": _odt,
-    "application/epub+zip": _lazy_reader("zipped", "epub"),
-}
-READ_MEDIA_TYPES = frozenset({*MARKUP, *TEXTS, *FILES})
-
-
 @cache
 def file_readers() -> Mapping[str, Callable[[bytes], Conversion]]:
-    """FILES, and the readers of installed packages for other media types, in lower case."""
-    added = {
-        name: _with_fault(guarded(package, cast("Callable[[bytes], Conversion]", reader)))
-        for name, (package, reader) in loaded("formats", object).items()
-        if name not in READ_MEDIA_TYPES
-    }
-    return FILES | added
+    """The readers of files by media type, in lower case: of features, then of other installed packages."""
+    readers = {name: _lazy_reader(place) for feature in features().values() for name, place in feature.formats.items()}
+    for name, (package, reader) in loaded("formats", object).items():
+        if not is_text(name):
+            readers.setdefault(name, _with_fault(guarded(package, cast("Callable[[bytes], Conversion]", reader))))
+    return readers
 
 
 def _with_fault(reader: Callable[[bytes], Conversion]) -> Callable[[bytes], Conversion]:
@@ -114,9 +88,14 @@ def is_part(declared: str, start: bytes = b"") -> bool:
     return declared.startswith(_PART_GROUPS) or declared in _PARTS
 
 
+def is_text(media_type: str) -> bool:
+    """Whether a document of this media type is markup or text."""
+    return media_type in MARKUP or media_type in TEXTS
+
+
 def is_read(media_type: str) -> bool:
     """Whether there is a reader for this media type."""
-    return media_type in READ_MEDIA_TYPES or media_type in file_readers()
+    return is_text(media_type) or media_type in file_readers()
 
 
 def may_be_kept(declared: str, start: bytes = b"") -> bool:
@@ -133,4 +112,4 @@ def may_be_read(declared: str, start: bytes = b"") -> bool:
         return False
     if not says_nothing(declared):
         return is_read(declared)
-    return not start or sniffed_media_type(start) in READ_MEDIA_TYPES
+    return not start or is_read(sniffed_media_type(start))

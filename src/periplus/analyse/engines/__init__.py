@@ -1,1 +1,0 @@
-"""Analyses of webs that no memory holds, over a collection's Parquet tables: from disk, or on a cluster."""

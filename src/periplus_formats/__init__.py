@@ -1,0 +1,1 @@
+"""Readers of files: PDF, Word, OpenDocument, EPUB, RTF."""

@@ -1,0 +1,21 @@
+"""The parts that this feature declares."""
+
+from periplus.features import CommandEntry, Feature
+
+FEATURE = Feature(
+    "Computes ranks, maps and duplicates of a large web, from disk or on a cluster; crawls on a cluster.",
+    commands=(
+        CommandEntry(
+            "analyse",
+            "Study",
+            "Compute ranks, maps, duplicates of a large web: from disk, or on a cluster.",
+            "periplus_spark.commands:analyse",
+            is_rare=True,
+        ),
+    ),
+    subcommands={
+        "export parquet": "periplus_spark.commands:parquet",
+        "import results": "periplus_spark.commands:import_results",
+    },
+    services={"cluster": "periplus_spark.api:find_cluster"},
+)

@@ -1,0 +1,212 @@
+"""An export in parts: the same tables with any number of processes, and only missing parts after a kill."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from click.testing import CliRunner
+
+from periplus.cli.main import main
+from periplus.errors import StoreError
+from periplus.model.dataset import TABLES
+from periplus.store.sqlite import schema
+from periplus_spark import datasets
+from periplus_spark.combining import combine
+from periplus_spark.datasets import JOURNAL, export_dataset
+from periplus_spark.files import DRAFTS
+from stored import copied, kept_in, page, stored
+
+PAGES = 60
+SITE = {
+    "https://e.org/": page("Home", *(f"/{number}" for number in range(PAGES)), "https://x.org/", "/gone"),
+    "https://e.org/gone": 404,
+    "https://e.org/o": "/3",
+} | {
+    f"https://e.org/{number}": page(f"Page ž {number}", "/", f"/{number * 7 % PAGES}", "/o", f"https://y{number}.org/")
+    for number in range(PAGES)
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return stored(tmp_path_factory.mktemp("parts") / "c", SITE, ["https://e.org/"])
+
+
+@pytest.fixture(scope="module", params=["folder", "database"])
+def place(request, made):
+    with kept_in(request.param, made) as place:
+        yield place
+
+
+def tables(exported: Path) -> dict[str, list[dict[str, object]]]:
+    """All rows, in the order of the parts."""
+    return {name: ds.dataset(exported / name).to_table().to_pylist() for name in TABLES}
+
+
+def parts_of(manifest, table):
+    return [part.rows for note in manifest.tables if note.name == table for part in note.parts]
+
+
+@pytest.fixture(scope="module")
+def whole(made, tmp_path_factory):
+    """The export by one process in one part."""
+    exported = tmp_path_factory.mktemp("whole") / "out"
+    export_dataset(made, exported, 1.0, with_texts=True)
+    return tables(exported)
+
+
+@pytest.mark.parametrize("parts", [(1, 1), (3, 1), (200, 2)])
+def test_any_number_of_parts_and_processes_gives_the_same_rows_in_the_same_order(place, whole, tmp_path, parts):
+    manifest = export_dataset(place, tmp_path / "out", 1.0, with_texts=True, parts=parts)
+    assert tables(tmp_path / "out") == whole
+    assert len(parts_of(manifest, "links")) == parts[0]
+    assert sum(parts_of(manifest, "links")) == len(whole["links"]) > 200
+    assert manifest.inputs["moments"] == [1.0]
+    assert not (tmp_path / "out" / DRAFTS).exists()
+
+
+def test_parts_do_not_depend_on_the_writer(place, made, tmp_path):
+    first = export_dataset(made, tmp_path / "one", 1.0, with_texts=True, parts=(5, 1))
+    assert export_dataset(place, tmp_path / "two", 2.0, with_texts=True, parts=(5, 2)).digest == first.digest
+    for name in ("one", "two"):
+        export_dataset(place, tmp_path / f"{name} more", 1.0, parts=(2, 1))
+    assert (
+        combine([tmp_path / "one more", tmp_path / "two more"], tmp_path / "both", 1.0).rows("urls") == len(SITE) + 61
+    )
+
+
+def stop_after(times: int):
+    """Fails after a number of blocks, like a full disk or a kill."""
+    left = [times]
+
+    def watch(table: str, rows: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+
+    return watch
+
+
+@pytest.mark.parametrize("times", range(0, 13, 4))
+def test_an_export_continues_with_the_missing_parts(place, whole, tmp_path, monkeypatch, times):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(place, out, 1.0, with_texts=True, parts=(6, 1), watch=stop_after(times))
+    there = {path: path.stat().st_mtime_ns for path in out.glob("*/*.parquet")}
+    assert len(there) > times // 4
+    written = []
+    make = datasets._make_part
+    monkeypatch.setattr(datasets, "_make_part", lambda into, rows, numbers, part, progress: (
+        written.append(part) or make(into, rows, numbers, part, progress)))  # fmt: skip
+    manifest = export_dataset(place, out, 2.0, with_texts=True)  # in the number of parts of the first call
+    assert len(written) + len(there) == 4 * 6 + 2
+    assert {path: path.stat().st_mtime_ns for path in there} == there
+    assert tables(out) == whole
+    assert manifest.inputs["moments"] == [1.0, 2.0]
+    assert export_dataset(place, tmp_path / "new", 3.0, with_texts=True, parts=(6, 1)).digest == manifest.digest
+
+
+def test_a_line_truncated_by_a_kill_is_a_missing_part(made, whole, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(made, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(7))
+    journal = out / DRAFTS / JOURNAL
+    journal.write_text(journal.read_text("utf-8")[:-20], "utf-8")
+    next(out.glob("links/part-00001.parquet")).unlink()
+    export_dataset(made, out, 2.0, with_texts=True, parts=(4, 2))
+    assert tables(out) == whole
+
+
+def test_an_export_with_other_contents_restarts(made, whole, tmp_path):
+    out = tmp_path / "out"
+    for changed in ({"parts": (3, 1)}, {"with_texts": False}):
+        with pytest.raises(KeyboardInterrupt):
+            export_dataset(made, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(7))
+        manifest = export_dataset(made, out, 2.0, **({"with_texts": True, "parts": (0, 1)} | changed))
+        assert manifest.inputs["moments"] == [2.0]
+        (out / "manifest.json").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(made, out, 1.0, parts=(4, 1), watch=stop_after(7))
+    other = stored(tmp_path / "c", {"https://f.org/": page("F")}, ["https://f.org/"])
+    (out / DRAFTS / JOURNAL).write_text("{}", "utf-8")
+    assert export_dataset(other, out, 1.0).rows("urls") == 1
+
+
+def crawled_on(folder: Path) -> None:
+    """A later run adds a page and its links."""
+    stored(folder, SITE | {"https://e.org/new": page("New", "/", "https://z.org/")}, ["https://e.org/new"])
+
+
+def test_all_processes_read_the_same_snapshot_during_a_crawl(made, whole, tmp_path, monkeypatch):
+    folder = copied(made, tmp_path / "c")
+    monkeypatch.setattr(datasets, "_begin_export", after(datasets._begin_export, lambda: crawled_on(folder)))
+    export_dataset(folder, tmp_path / "out", 1.0, with_texts=True, parts=(4, 2))
+    assert tables(tmp_path / "out") == whole
+    monkeypatch.undo()
+    assert export_dataset(folder, tmp_path / "later", 1.0).rows("urls") == len(whole["urls"]) + 2
+
+
+def after(function, then):
+    def called(*arguments):
+        result = function(*arguments)
+        then()
+        return result
+
+    return called
+
+
+def test_an_export_continued_after_a_crawl_keeps_its_numbers(made, tmp_path, whole):
+    """Parts written later have the later state of pages; newer URLs are in no part."""
+    folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(folder, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(2))
+    crawled_on(folder)
+    manifest = export_dataset(folder, out, 2.0, with_texts=True)
+    assert manifest.inputs["moments"] == [1.0, 2.0]
+    rows = tables(out)
+    assert [(row["url"], row["text"]) for row in rows["urls"]] == [(row["url"], row["text"]) for row in whole["urls"]]
+    assert {row["target"] for row in rows["links"]} <= {row["url"] for row in rows["urls"]}
+
+
+def test_a_url_deleted_during_an_export_is_reported(made, tmp_path):
+    folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt):
+        export_dataset(folder, out, 1.0, parts=(4, 1), watch=stop_after(2))
+    with contextlib.closing(schema.connect(folder)) as connection, connection:
+        connection.execute("DELETE FROM url WHERE text = 'https://y3.org/'")
+    with pytest.raises(StoreError, match="deleted"):
+        export_dataset(folder, out, 2.0, parts=(4, 2))
+
+
+def test_a_killed_export_leaves_no_process_and_can_be_continued(made, whole, tmp_path):
+    out = tmp_path / "out"
+    words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(out), "--texts", "--parts", "40",
+             "--workers", "2", "-c", str(made)]  # fmt: skip
+    killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    journal = out / DRAFTS / JOURNAL
+    while not journal.is_file() or journal.read_text("utf-8").count("\n") < 12:
+        assert killed.poll() is None, killed.communicate()
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()  # its processes keep its stderr open until they end
+    before = journal.read_text("utf-8").count("\n")
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert tables(out) == whole
+    assert before >= 12
+    assert "read at 2 moments" in done.stderr
+
+
+def test_the_command_writes_the_given_number_of_parts(made, tmp_path):
+    out = tmp_path / "graph"
+    ended = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made), "--parts", "3", "--workers", "2"])
+    assert ended.exit_code == 0, ended.output
+    assert sorted(path.name for path in (out / "links").iterdir()) == [f"part-0000{n}.parquet" for n in range(3)]
+    again = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made)])
+    assert "already contains a dataset" in again.output
