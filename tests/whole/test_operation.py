@@ -24,6 +24,7 @@ from voyage import PATIENCE_S, command, environment, flags_for, served_apart, un
 import periplus
 import postgres_server
 from periplus.api.homes import home_of
+from periplus.children import finish_child
 from postgres_server import empty_collection
 
 DOCS = Path(__file__).parents[2] / "docs" / "cluster.md"
@@ -106,6 +107,8 @@ def test_a_backup_of_a_running_crawl_is_restored_and_the_crawl_goes_on(tmp_path,
         assert not crew.is_over and pages(stored) < PAGES
         crew.boss.send_signal(signal.SIGTERM)
         assert crew.boss.wait(PATIENCE_S) == 130
+        for worker in crew.workers:
+            finish_child(worker, PATIENCE_S)
         assert crawl_on(store, web, delay_s=0.0).wait(PATIENCE_S) == 0
         for line in commands[2:]:
             output = run(line, names, env=server)
