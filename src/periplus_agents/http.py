@@ -22,9 +22,16 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 from starlette.types import ASGIApp, Scope
 
-from periplus.errors import StoreError
-from periplus.ui.safety import Guard, Locks, body_of, is_ours, is_own_origin, run_server, visitor
-from periplus_agents.server import ROLE
+from periplus.ui.safety import (
+    Guard,
+    Locks,
+    body_of,
+    client_address,
+    is_ours,
+    is_own_origin,
+    run_server,
+    visitor,
+)
 
 PATH = "/mcp"
 BODY_BYTES = 262_144  # of a request; without vectors, the longest requests to the tools have some 10,000
@@ -77,35 +84,12 @@ class Gate(Guard):
         return None
 
     def _too_often(self, scope: Scope) -> Response | None:
-        wait_s = self._rate.wait_s(_address(scope))
+        wait_s = self._rate.wait_s(client_address(scope))
         if not wait_s:
             return None
         return PlainTextResponse(
             "Too many requests: try again later.", 429, {"retry-after": str(max(1, round(wait_s)))}
         )
-
-    async def _authorize(self, scope: Scope) -> Response | None:
-        """Stores the sender's role in the scope; returns a response if the sender has none."""
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        token = token.strip() if scheme.lower() == "bearer" else ""
-        try:
-            is_shut, role = self._locks.are_shut, self._locks.role_of_token(token)
-        except StoreError as error:  # the list of users is unknown
-            return PlainTextResponse(str(error), 503)
-        if is_shut and token:  # a request without a token is not a guess
-            await self._locks.sleep(self._locks.wait_s(_address(scope), role is not None))
-        if role is None:
-            challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
-            return PlainTextResponse("A token is required: Authorization: Bearer TOKEN", 401, {
-                "www-authenticate": challenge
-            })  # fmt: skip
-        scope[ROLE] = role
-        return None
-
-
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
 
 
 def application(server: Server[Any], locks: Locks, rate: QuestionRate | None = None) -> Gate:

@@ -33,7 +33,6 @@ Periplus charts parts of the web and keeps them as collections. These tools read
 )
 _READS = "they send no web requests and change nothing"
 _CRAWLS = "all except `crawl`, which fetches pages within a budget, send no web requests and change nothing"
-ROLE = "periplus.role"  # key of the sender's role in the scope of an HTTP request
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +85,7 @@ def _refusal(why: str) -> types.CallToolResult:
 
 def _may_crawl(request: Any) -> bool:
     """Whether the client may fetch pages. Without an HTTP request the client is the user of this process, who may."""
-    return request is None or bool(request.scope[ROLE].allows(Role.WORK))
+    return request is None or bool(request.scope["periplus"]["role"].allows(Role.WORK))
 
 
 def server_of(served: ServedCollections) -> Server[JsonObject]:

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from html import escape
 from pathlib import Path
 
-from periplus_demo.sources import Answer
+from periplus_demo.harbours import Answer
 
 HERE = Path(__file__).parent
 SITES = {  # name: (title, topic, how it dates its pages)

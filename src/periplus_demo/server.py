@@ -10,8 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from periplus_demo import coastnews, towns
-from periplus_demo.harbours import Harbours
-from periplus_demo.sources import Answer
+from periplus_demo.harbours import Answer, Harbours
 
 LOOPBACK = "127.0.0.1"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from html import escape
 
-from periplus_demo.sources import Answer
+from periplus_demo.harbours import Answer
 
 HTML = "text/html; charset=utf-8"
 TOWNS = {  # host: (name, pages)

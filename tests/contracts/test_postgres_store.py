@@ -54,11 +54,13 @@ def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):
     lease = get(store, worker)["a.test"]
     tasks = take(store, lease)
     done = batch(
-        *[completion(lease, task, candidates=(candidate(B),)) for task in tasks], hosts=[state(lease)], in_hand=0
-    )
+        *[completion(lease, task, candidates=(candidate(B),)) for task in tasks], hosts=[state(lease)], in_hand=0,
+        pages=3, commit_s=0.25,
+    )  # fmt: skip
     assert twice(store, lambda: store.commit(worker, done, 1.0)) == frozenset()
     assert store.counts().fetched == 2
     assert ask("SELECT count(*) FROM visit") == [(2,)]
+    assert ask("SELECT commits, pages, commit_s FROM worker") == [(1, 3, 0.25)]
     assert store.counts().by_reason == {"ok": 2, "waiting": 1}
 
 

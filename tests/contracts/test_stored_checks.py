@@ -27,6 +27,14 @@ def test_every_reason_has_its_state(world):
     assert dict(world.ask("SELECT name, state FROM reason")) == STATE_OF
 
 
+def test_figures_of_commits_are_summed_for_each_worker(world):
+    store = world.open()
+    worker = store.join(ME, 0.0)
+    for pages, commit_s in ((0, 0.0), (3, 0.5), (0, 0.0), (2, 0.25)):  # zero: a batch without a commit before it
+        store.commit(worker, batch(pages=pages, commit_s=commit_s), 1.0)
+    assert world.ask("SELECT commits, pages, commit_s FROM worker") == [(2, 5, 0.75)]
+
+
 def test_a_check_of_a_dropped_origin_stores_a_visit_with_the_reason(world):
     """A checked link target has no reason; a sitemap needs none."""
     store = world.open()

@@ -18,7 +18,7 @@ from interface import client
 from periplus.ui.description import Screen
 from periplus.ui.routes import FILES as ROUTED_FILES
 from periplus.ui.routes import SCREENS
-from periplus.ui.safety import LOGIN
+from periplus.ui.safety import HEALTH, LOGIN, METRICS
 from stored import page, stored
 
 EXAMPLES = 10  # per route and kind; 60 were tried during development
@@ -48,7 +48,14 @@ def described(asking: TestClient) -> dict[str, dict[str, dict[str, object]]]:
 def test_every_route_is_described(asking: TestClient) -> None:
     app = asking.app._app  # within the guard
     there = {route.path for route in app.routes if "GET" in (route.methods or ())}
-    assert set(described(asking)["paths"]) == there - {LOGIN, "/static/{file}", "/openapi.json", *ROUTED_FILES}
+    assert set(described(asking)["paths"]) == there - {
+        LOGIN,
+        HEALTH,
+        METRICS,
+        "/static/{file}",
+        "/openapi.json",
+        *ROUTED_FILES,
+    }
 
 
 def test_the_description_is_derived_from_the_handlers(asking: TestClient) -> None:

@@ -164,5 +164,7 @@ def test_a_running_crawl_is_not_an_unused_collection(tmp_path: Path) -> None:
     folder = stored(tmp_path / "c", {}, ["https://e.org/"], state="running")
     assert is_unused(folder, NOW)
     with schema.writing(folder) as connection:
-        connection.execute("INSERT INTO worker VALUES ('w', ?, ?, ?, 0)", (os.getpid(), NOW, NOW + 60))
+        connection.execute(
+            "INSERT INTO worker (name, pid, joined, lease_until) VALUES ('w', ?, ?, ?)", (os.getpid(), NOW, NOW + 60)
+        )
     assert not is_unused(folder, NOW)

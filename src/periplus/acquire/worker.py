@@ -183,6 +183,7 @@ class Worker:
         self._visits: list[Visit] = []
         self._lease_requests: list[SideRequest] = []  # placeholder tasks of hosts that are not held
         self._committed_at = self._shared_at = self._lease_end = 0.0
+        self._last_commit = 0, 0.0  # pages stored, duration
         self._commit_now = False
         self._failovers = 0  # `store.failovers` at the last commit
         self._share = 1  # hosts that this worker should hold, as last computed
@@ -840,10 +841,13 @@ class Worker:
             self._in_hand(),
             self._deps.aliases.collect(),
             chosen,
+            *self._last_commit,
         )
         failovers = self._store.failovers  # read before the commit: a later one is for the next commit
         lost = self._store.commit(self._name, batch, self._clock.now())
         self._committed_at, self._commit_now = self._clock.monotonic(), False
+        pages = sum(completion.document is not None and completion.lease not in lost for completion in done)
+        self._last_commit = pages, self._committed_at - now
         self._lease_end = now + self._storage.lease_s
         if lost:  # after a slow commit, a request that was started before it may still be unsent
             self._transport.withdraw({request for request, host in self._flights.items() if host.lease in lost})

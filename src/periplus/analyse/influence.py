@@ -98,12 +98,17 @@ def newer_first(cover: Coverage, cascades: Cascades) -> Coverage:
     return replace(cover, values=cover.values * np.exp(order / max(cover.story_count, 1) - 1.0)[cover.stories])
 
 
+def entries_of(cover: Coverage, site: int) -> slice:
+    """The places of a site's stories and values."""
+    return slice(cover.offsets[site], cover.offsets[site + 1])
+
+
 def values_of(cover: Coverage, sites: Sequence[int]) -> tuple[float, ...]:
     """The joint value of the first site, the first two, ..."""
     best = np.zeros(cover.story_count)
     added = []
     for site in sites:
-        entries = slice(cover.offsets[site], cover.offsets[site + 1])
+        entries = entries_of(cover, site)
         stories = cover.stories[entries]
         better = np.maximum(cover.values[entries], best[stories])
         added.append(float((better - best[stories]).sum()))
@@ -120,7 +125,7 @@ def best_of(cover: Coverage, sites: Sequence[int]) -> Floats:
     """By story, the greatest benefit among the sites."""
     best = np.zeros(cover.story_count)
     for site in sites:
-        entries = slice(cover.offsets[site], cover.offsets[site + 1])
+        entries = entries_of(cover, site)
         stories = cover.stories[entries]  # a site has each story once
         best[stories] = np.maximum(best[stories], cover.values[entries])
     return best
@@ -515,7 +520,7 @@ def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> 
     seen = np.zeros(cover.story_count, np.bool_)
     choices = []
     for site, before, after in zip(picked.sites, (0.0, *values), values, strict=False):
-        own = cover.stories[cover.offsets[site] : cover.offsets[site + 1]]
+        own = cover.stories[entries_of(cover, site)]
         fresh = own[~seen[own]]
         seen[own] = True
         gain = (after - before) / (cover.total or 1.0)
@@ -526,7 +531,7 @@ def _greedy_order(cascades: Cascades, cover: Coverage, sites: Sequence[int]) -> 
 
 
 def _stories_of(cover: Coverage, sites: Sequence[int]) -> Ints:
-    parts = [cover.stories[cover.offsets[site] : cover.offsets[site + 1]] for site in sites]
+    parts = [cover.stories[entries_of(cover, site)] for site in sites]
     return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
@@ -609,7 +614,7 @@ def _two_best(cover: Coverage, chosen: Sequence[int]) -> tuple[Floats, Floats, I
     best, second = np.zeros(cover.story_count), np.zeros(cover.story_count)
     owner = np.full(cover.story_count, -1)
     for place, site in enumerate(chosen):
-        entries = slice(cover.offsets[site], cover.offsets[site + 1])
+        entries = entries_of(cover, site)
         stories, values = cover.stories[entries], cover.values[entries]
         was = best[stories]
         second[stories] = np.maximum(second[stories], np.minimum(was, values))

@@ -389,7 +389,6 @@ class ChainCluster:
 
     pages: tuple[int, ...]  # in the order of joining
     navigation: Chains  # ascending
-    min_nav_bytes: int  # minimum that a page must share to join
 
     @property
     def chain_bytes(self) -> int:
@@ -424,13 +423,13 @@ def clusters_of(
         bounds = [(-int(index.weights[index.rows[page]].sum()), page, -1) for page in np.flatnonzero(left).tolist()]
         heapq.heapify(bounds)
         while live.sum() >= rules.cluster_pages and (pair := _best_pair(index, bounds, live, rules.duplicates)):
-            growth, needed = _grow_cluster(index, pair, live, percent)
+            growth = _grow_cluster(index, pair, live, percent)
             live[growth.pages] = False
             if len(growth.pages) >= rules.cluster_pages:
                 left[growth.pages] = False
                 chosen = np.zeros(len(index.weights) + 1, np.bool_)
                 chosen[growth.navigation] = True
-                clusters.append(ChainCluster(tuple(growth.pages), shared[chosen[index.labels]], needed))
+                clusters.append(ChainCluster(tuple(growth.pages), shared[chosen[index.labels]]))
                 watch(int((~left).sum()), len(clusters))
                 if left.sum() * 2 <= len(index.rows):
                     index = smaller_index(index, left)
@@ -455,8 +454,8 @@ def _best_pair(index: Index, bounds: list[tuple[int, int, int]], live: Mask, dup
     return None
 
 
-def _grow_cluster(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> tuple[_Growth, int]:
-    """(the cluster grown from a pair, bytes of the navigation part that a page needs to join)."""
+def _grow_cluster(index: Index, pair: tuple[int, int], live: Mask, percent: int) -> _Growth:
+    """The cluster grown from a pair. percent: of the pair's navigation part that a page needs to join."""
     navigation = np.intersect1d(index.rows[pair[0]], index.rows[pair[1]], assume_unique=True)
     scores = np.where(live, common_bytes(index, navigation), -1)
     scores[list(pair)] = -1
@@ -465,7 +464,7 @@ def _grow_cluster(index: Index, pair: tuple[int, int], live: Mask, percent: int)
     while True:
         best = int(growth.scores.max(initial=-1))
         if best < max(needed, 1):
-            return growth, needed
+            return growth
         if best == growth.bytes:  # these pages have all of it: they join one after another without changing it
             joining = np.flatnonzero(growth.scores == best)
         else:

@@ -16,7 +16,7 @@ from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
-from periplus.model.frontier import HostRow, TrapTally
+from periplus.model.frontier import HostRow, TrapTally, WorkerRow
 from periplus.model.ports import RunRecord
 from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segments
 from periplus.model.visit import StateTally, urls_by_state
@@ -63,6 +63,8 @@ class Status:
     traps: tuple[TrapTally, ...] = ()  # URL patterns excluded as endless series, largest first
     store: str = ""  # database address without the password, used instead of the folder
     workers: int = 0  # database only: workers running on all machines
+    crew: tuple[WorkerRow, ...] = ()  # registered workers
+    lag_s: float = 0.0  # how long ago a host without a worker could have been requested again, at most
 
     @property
     def state(self) -> str:
@@ -144,7 +146,7 @@ class Collection:
             return self._reader.counts()
 
     def status(self, most_hosts: int = 10) -> Status:
-        """Totals and state of the collection."""
+        """Totals and state of the collection. most_hosts: in `busiest`; 0: none, and no `traps`, which scan URLs."""
         reader = self._reader
         with self._limit_reads(), reader.snapshot():
             activity = reader.activity(self._clock.now())
@@ -160,9 +162,11 @@ class Collection:
                 hosts_waiting=work.hosts_waiting,
                 entries_waiting=work.to_fetch,
                 busiest=work.busiest,
-                traps=tuple(reader.traps()),
+                traps=tuple(reader.traps()) if most_hosts else (),
                 store=self._store,
                 workers=activity.workers,
+                crew=reader.workers(activity.now),
+                lag_s=work.lag_s,
             )
 
     def pages(  # noqa: PLR0913 - the filters, written out

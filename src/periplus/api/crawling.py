@@ -30,6 +30,7 @@ from periplus.children import ProgressLines, finish_child, send, start_child, st
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
 from periplus.features import service
+from periplus.logs import JsonLines
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
@@ -220,6 +221,7 @@ def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress],
         order = dataclasses.replace(order, part=str(own[0]), exchange=own[1])
         check_part(order.settings)
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
+    JsonLines.run = run_id
     store = home.store(run_id, order.settings)
     try:
         known_traps = store.traps() if order.kind == REFRESH else ()

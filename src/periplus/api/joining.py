@@ -17,6 +17,7 @@ from periplus.api.homes import workable
 from periplus.api.logins import resolve_secrets
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
+from periplus.logs import JsonLines
 from periplus.model.ports import CHECK, RunRecord, RunStore, TasksOnCluster
 from periplus.model.web import Url
 from periplus.settings import Settings, last_settings, settings_from
@@ -69,6 +70,7 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     Ends the run itself if the process that started it is gone, except for a check, whose results are judged by the next
     check. watch: as for `crawl`. Raises UsageError and StoreError.
     """
+    JsonLines.run = record.id
     home = DatabaseHome(address_of(store))
     order = CrawlOrder(Path(), tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind, store=store)
     crawl_store = home.store(record.id, settings)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all
-from periplus.analyse.keywords.printable import is_heading
-from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, count_texts, read, together
+from periplus.analyse.keywords.reading import NOTHING, Counts, Reading, count_texts, is_heading, read, together
 from periplus.errors import UsageError
 from periplus.model.page import BlockKind, Part
 from periplus.model.topic import KeywordList

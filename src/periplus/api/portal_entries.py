@@ -13,8 +13,7 @@ from xxhash import xxh3_64_intdigest
 
 from periplus.analyse.edition import leading_sentence
 from periplus.analyse.keywords.choosing import keywords_of_all
-from periplus.analyse.keywords.printable import frame_texts, is_name, is_printable
-from periplus.analyse.keywords.reading import Counts, count_texts
+from periplus.analyse.keywords.reading import Counts, count_texts, frame_texts, is_name, is_printable
 from periplus.api.keywords import readings, spread_pages
 from periplus.api.results import write_text
 from periplus.api.stories import StoriesState

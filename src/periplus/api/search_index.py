@@ -27,6 +27,7 @@ from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishi
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
+from periplus.logs import configure_child
 from periplus.model.arrays import Ints
 from periplus.model.job import JobProgress
 from periplus.model.page import NO_BLOCKS, Part
@@ -478,4 +479,5 @@ def _follow(folder: Path, follower: IndexWorker, over: threading.Event) -> None:
 
 
 if __name__ == "__main__":
+    configure_child()
     serve()

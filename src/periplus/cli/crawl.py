@@ -30,6 +30,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.features import service
+from periplus.logs import configure
 from periplus.masking import masked_command
 from periplus.model.visit import FETCHED_REASONS
 from periplus.present.wording import duration, job_remedy, size, traps_left, utc
@@ -165,8 +166,7 @@ def notice(settings: Settings) -> None:
 
 
 def configure_logs(verbose: int) -> None:
-    level = (logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)]
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    configure((logging.ERROR, logging.INFO, logging.DEBUG)[min(verbose, 2)])
 
 
 def _delete(folder: Path) -> None:
@@ -208,9 +208,15 @@ class StopOnSignal:
 
     def __init__(self) -> None:
         self.asked = False
+        self.polled = time.monotonic()
         signal.signal(signal.SIGINT, self._ask)
         signal.signal(signal.SIGTERM, self._ask)
         self.asked = self.asked or runner_has_died()  # before anybody listened
+
+    def poll(self) -> bool:
+        """Whether a stop was requested. Called in each turn of the command's loop, which `polled` shows to be alive."""
+        self.polled = time.monotonic()
+        return self.asked
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self.asked:

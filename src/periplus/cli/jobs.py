@@ -12,6 +12,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from periplus.cli.options import (
     PLACE,
     WholeNumber,
     format_option,
+    log_format_option,
     option,
     output_option,
     place_flag,
@@ -46,8 +48,10 @@ if TYPE_CHECKING:
     from periplus.ui.users import Users
 
 
-def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None:
+def help_with_crawl(store: str, auth: str, stopping: StopOnSignal, *, quiet: bool) -> None:
     """Joins the crawl that goes on in the database, and ends the program with it; returns where none goes on."""
+    if not store:
+        return
     from periplus.api.homes import home_of
 
     home = home_of(store)  # names the missing extra
@@ -57,19 +61,20 @@ def help_with_crawl(store: str, auth: str, *, quiet: bool, verbose: int) -> None
     if record is None:
         return
     settings = settings_of_run(record, auth)
-    configure_logs(verbose)
     say(
         f"Joining run {record.id} of {home}: "
         f"{', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it."
     )
-    stopping = StopOnSignal()
-    with crawl_display(lambda: stopping.asked, quiet=quiet) as watch:
+    with crawl_display(stopping.poll, quiet=quiet) as watch:
         end = join(store, record, settings, watch)
     summary(end, str(home), f"periplus status -c '{home}'")
     sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
 
 
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
+
+
+LARGEST_PORT = 65535
 
 
 def _database_here() -> str:
@@ -193,7 +198,7 @@ def unschedule(folder: Path, store: str, schedule_id: int, paused: bool | None) 
 @_queue_options
 def run(folder: Path, store: str) -> None:
     """Do the jobs that wait, and end when none is left."""
-    _work(folder, store, forever=False)
+    _work(folder, store, StopOnSignal())
 
 
 @click.command()
@@ -206,14 +211,21 @@ def run(folder: Path, store: str) -> None:
     metavar="USER:PASSWORD",
 )
 @option("--until-done", "End when no job waits or runs, as `periplus jobs run`.", bool)
+@option(
+    "--listen",
+    "Answer /health and /metrics on this port; other hosts than 127.0.0.1 need PERIPLUS_TOKEN.",
+    str,
+    "",
+    metavar="[HOST:]PORT",
+)
 @option("-q --quiet", "No progress of a crawl, only the result.", bool)
 @verbose_option
-def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, verbose: int) -> None:
+def worker(folder: Path, store: str, auth: str, **flags: Any) -> None:
     """Join a crawl in a database; or do jobs as they come.
 
     With -c, where a crawl goes on there: works on it with its own settings, beside any number of others on any
-    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C, or with --until-done until none is left;
-    several workers share one.
+    machines, and ends with it. Else: does the jobs of the queue until Ctrl-C or a crawl begins there, which it joins,
+    or with --until-done until none is left; several workers share one.
 
     A worker that is killed loses nothing: its hosts are others' when its lease is over, its job is taken
     again after half a minute.
@@ -221,22 +233,55 @@ def worker(folder: Path, store: str, auth: str, until_done: bool, quiet: bool, v
     \b
     periplus worker -c postgresql://me@db/crawls?collection=press
     """
-    if store:
-        help_with_crawl(store, auth, quiet=quiet, verbose=verbose)
-    _work(folder, store, forever=not until_done)
+    configure_logs(flags["verbose"])
+    stopping = StopOnSignal()
+    if flags["listen"]:
+        _listen(flags["listen"], stopping, folder, store)
+    join = partial(help_with_crawl, store, auth, stopping, quiet=flags["quiet"])
+    join()
+
+    def join_crawl(job: Job | None) -> None:
+        if int(time.monotonic()) % JOIN_EVERY_S == 0:
+            with contextlib.suppress(UsageError):  # this worker lacks something that the crawl needs
+                join()
+
+    _work(folder, store, stopping, None if flags["until_done"] else join_crawl)
 
 
-def _work(folder: Path, store: str, *, forever: bool) -> None:
+def _listen(address: str, stopping: StopOnSignal, folder: Path, store: str) -> None:
+    """Answers `/health` and `/metrics` beside the work. Healthy: the loop of the work turns."""
+    from periplus.api.homes import collections_at
+    from periplus.ui import monitoring
+    from periplus.ui.safety import Locks, require_locks
+    from periplus.ui.users import Users
+
+    host, _, port = address.rpartition(":")
+    if not port.isdecimal() or int(port) > LARGEST_PORT:
+        raise UsageError(f"{address!r} is no port: write 9100, or 0.0.0.0:9100 for other machines")
+    names = (os.uname().nodename.lower(),)
+    locks = Locks(os.environ.get(TOKEN, ""), names, Users(folder), host.strip("[]") or "127.0.0.1")
+    require_locks(locks)
+    routes = monitoring.monitoring_routes(
+        lambda: time.monotonic() - stopping.polled < STALLED_S, lambda: collections_at([store or folder], folder)
+    )
+    if not monitoring.serve_beside(routes, locks, int(port)):
+        raise StoreError(_no_listening(locks.host, int(port)))
+
+
+def _no_listening(host: str, port: int) -> str:
+    return f"nothing can listen on {host}, port {port}: another program has it, perhaps. Choose another port."
+
+
+def _work(folder: Path, store: str, stopping: StopOnSignal, watch: Callable[[Job | None], None] | None = None) -> None:
+    """Does jobs, and ends the program. watch: as the runner's watchers; None: ends when no job waits or runs."""
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
-    stopping = StopOnSignal()
     watchers = [watcher(folder) for watcher in parts("after_jobs")]
     with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
-        ended = run_jobs(
-            Runner(folder, queue, clock, f"{os.uname().nodename}:{os.getpid()}", lambda: stopping.asked, watchers),
-            forever=forever,
-        )
+        name = f"{os.uname().nodename}:{os.getpid()}"
+        runner = Runner(folder, queue, clock, name, stopping.poll, [*watchers, *filter(None, [watch])])
+        ended = run_jobs(runner, forever=watch is not None)
     say(f"{ended} job{'' if ended == 1 else 's'} ended.")
     sys.exit(EXIT_INTERRUPT if stopping.asked else 0)
 
@@ -262,6 +307,8 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 
 # `periplus serve`: collections in a browser, with a worker for what is asked for there.
 
+JOIN_EVERY_S = 5  # an idle worker looks for a crawl: each look opens a connection
+STALLED_S = 60.0  # a worker without a turn for this time is not healthy: the database may be away
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers
 FOLLOW_EVERY_S = 30.0  # polling a database without new rows takes a connection
@@ -272,7 +319,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @click.argument("given", nargs=-1, type=PLACE, metavar="[FOLDER|ADDRESS]...")
 @place_flag("-c --collection", "A further collection, named as in other commands.", many=True)
 @option("--host", "Address to listen on. Addresses reachable from other machines need --token.", str, "127.0.0.1")
-@option("-p --port", "Port to listen on.", click.IntRange(1, 65535), 8321)
+@option("-p --port", "Port to listen on.", click.IntRange(1, LARGEST_PORT), 8321)
 @click.option(
     "--token",
     envvar=TOKEN,
@@ -298,6 +345,7 @@ NICENESS = 5  # where cores are short, crawls go first and readers wait a little
 @option("--users", "List the users, and end.", bool)
 @option("--no-workers", "Start no worker: jobs wait for a `periplus worker`.", bool)
 @option("--open open_it", "Open it in the browser.", bool)
+@log_format_option
 def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
@@ -346,10 +394,7 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
         if flags["open_it"]:
             webbrowser.open(address)
         if not serve_screens(state, port):
-            raise StoreError(
-                f"nothing can listen on {host}, port {port}: another program has it, "
-                "perhaps. Choose another with --port."
-            )
+            raise StoreError(_no_listening(host, port))
 
 
 def _follow(bring_up: Callable[[], None]) -> None:
@@ -377,6 +422,7 @@ def _keep_users(users: Users, flags: dict[str, Any]) -> None:
 
 
 def _worker(folder: Path) -> Command:
-    environment = {name: text for name, text in os.environ.items() if name != TOKEN}
+    # the collection of the environment has a queue of its own; this worker does the jobs of the interface
+    environment = {name: text for name, text in os.environ.items() if name not in (TOKEN, COLLECTION_VARIABLE)}
     words = ("worker", "-d", str(folder))
     return Command(words, WORKER_GRACE_S, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

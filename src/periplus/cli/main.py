@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -189,6 +190,12 @@ def _hide_secrets() -> None:
     ctypes.memmove(start, title, len(title))
 
 
+def _print_error(text: str) -> None:
+    from periplus.cli.progress import say
+
+    say(text, level=logging.ERROR)
+
+
 class _Commands(click.Group):
     """The table above as a click group."""
 
@@ -243,7 +250,7 @@ class _Commands(click.Group):
                 error.message += f" Options follow one of its commands: {', '.join(group.commands)}."  # type: ignore[misc]
             raise
         except PeriplusError as error:
-            click.echo(f"periplus: {without_secrets(str(error))}", err=True)
+            _print_error(f"periplus: {without_secrets(str(error))}")
             sys.exit(2 if isinstance(error, UsageError) else 1)
         except _BREAKS as error:
             if not (damage := _damage(ctx)):
@@ -261,7 +268,7 @@ class _Commands(click.Group):
 
             if error.name not in EXTRAS:
                 raise
-            click.echo(f"periplus: {absence(error.name)}", err=True)
+            _print_error(f"periplus: {absence(error.name)}")
             sys.exit(2)
         except KeyboardInterrupt:  # where a command has nothing to store first
             click.echo("\nStopped.", err=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
+from periplus import logs
 from periplus.cli import HELP_ALL, show_all
 from periplus.errors import NoCollection, UnknownSetting, UsageError
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
@@ -115,7 +117,25 @@ def options(*decorators: Decorator) -> Decorator:
     return decorate
 
 
-verbose_option = click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request.")
+def _set_log_format(ctx: click.Context, param: click.Parameter, value: str) -> None:
+    if value == "json":
+        os.environ[logs.FORMAT_VARIABLE] = value
+        logs.configure(logging.WARNING)
+
+
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(logs.FORMATS),
+    default="text",
+    envvar=logs.FORMAT_VARIABLE,
+    is_eager=True,
+    expose_value=False,
+    callback=_set_log_format,
+    help="json: each line on stderr is a JSON object with time, level, message, host, worker and run.",
+)
+verbose_option = options(
+    click.option("-v", "--verbose", count=True, help="Log what happens; -vv: every request."), log_format_option
+)
 
 
 class WholeNumber(click.IntRange):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ import click
 
 from periplus.children import RunnerLink
 from periplus.extras import is_installed
+from periplus.logs import is_json
 from periplus.model.job import JobProgress
 from periplus.present.wording import duration, size
 
@@ -47,9 +49,12 @@ ERRORS = {
 }  # fmt: skip
 
 
-def say(text: str, color: str = "") -> None:
-    """A line on stderr; its color is dropped when stderr is no terminal."""
-    click.secho(text, err=True, fg=color or None)
+def say(text: str, color: str = "", level: int = logging.INFO) -> None:
+    """A line on stderr; its color is dropped when stderr is no terminal. level: used if log lines are JSON."""
+    if is_json():
+        logging.getLogger("periplus.cli").log(level, "%s", click.unstyle(text))
+    else:
+        click.secho(text, err=True, fg=color or None)
 
 
 class Display:

@@ -306,13 +306,11 @@ def consent_flags(form: Form, starts: tuple[Url, ...]) -> tuple[str, ...]:
 
 def resume_order(command: tuple[str, ...], form: Form, *, local: bool = True) -> JobOrder:
     """The order that continues a crawl with the limits and patterns of the form; LIFTED removes a limit."""
-    values = setting_values({name: text for name, text in form.items() if text.strip() != NO_LIMIT}, local=local)
+    given = {name: text for name, text in form.items() if text.strip() != NO_LIMIT}
+    values = setting_values(given, local=local)
     is_mine = any(word.startswith("--mine") for word in command)
     require_consent(values, {"consent_mine": "yes" if is_mine else ""}, None)
-    changed = (
-        *flags({name: text for name, text in form.items() if text.strip() != NO_LIMIT}),
-        *setting_flags(values),
-    )
+    changed = (*flags(given), *setting_flags(values))
     lifted = {flag for name, flag in _FLAGS.items() if form.get(name, "").strip() == NO_LIMIT}
     lifted |= {row.flag for row in rows() if form.get(PREFIX + row.name, "").strip() == NO_LIMIT}
     replaced = lifted | {word.partition("=")[0] for word in changed if word.startswith("--")}
@@ -518,12 +516,9 @@ def portal_command(portal: Portal, collection: str) -> tuple[str, ...]:
     values = {
         "--title": portal.title, "--lead": portal.lead, "--topic": portal.topic,
         "--period": f"{portal.period_s / 3600:g}h" if portal.period_s else "",
+        "--address": portal.address, "--stories": str(portal.stories), "--sites": str(portal.sites),
     }  # fmt: skip
-    after = {"--address": portal.address, "--stories": str(portal.stories), "--sites": str(portal.sites)}
     words = ["portal", "create", portal.name, "-c", collection]
     for flag, text in values.items():
         words += [flag, text] if text not in ("", usual.get(flag)) else []
-    words += ["--approve"] * portal.approve
-    for flag, text in after.items():
-        words += [flag, text] if text not in ("", usual.get(flag)) else []
-    return tuple(words)
+    return (*words, *["--approve"] * portal.approve)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from periplus.acquire.clock import SystemClock
 from periplus.children import Command
 from periplus.errors import UsageError
+from periplus.logs import FORMAT_VARIABLE
 from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState
 from periplus.model.ports import Clock
@@ -151,7 +153,10 @@ def do(runner: Runner, job: Job) -> bool:
     with (
         out_file.open("wb") as out,
         err_file.open("ab") as err,
-        Command(job.order.command, cwd=runner.folder, stdout=out, stderr=err) as command,
+        # users read the log of a job
+        Command(
+            job.order.command, env={**os.environ, FORMAT_VARIABLE: "text"}, cwd=runner.folder, stdout=out, stderr=err
+        ) as command,
     ):
         continues = _watch(runner, job, command)
     status = command.process.returncode

@@ -312,6 +312,9 @@ class Batch:
     refuted: tuple[tuple[SiteKey, str], ...] = ()
     # pages chosen in advance by a policy and not completed yet, in order; None: the policy does not choose in advance
     chosen: tuple[Url, ...] | None = None
+    # of the worker's previous commit, for the metrics: pages stored, and its duration; 0: there was none
+    pages: int = 0
+    commit_s: float = 0.0
 
 
 @frozen
@@ -340,6 +343,18 @@ class PartState(NamedTuple):
     is_idle: bool  # nothing is queued, and all URLs of other parts' hosts are sent
     sent: Mapping[int, int]
     taken: Mapping[int, int]
+
+
+class WorkerRow(NamedTuple):
+    """A registered worker, in the order of the columns of `crawl_reads.workers`."""
+
+    machine: str  # host name of its machine
+    pid: int
+    lease_s: float  # until its lease expires; negative: it has expired
+    leased_hosts: int
+    commits: int  # since it joined, as below
+    pages: int  # stored
+    commit_s: float  # duration of its commits, with retries
 
 
 @frozen

@@ -253,18 +253,23 @@ class Backlog(NamedTuple):
     hosts_waiting: int
     to_fetch: int  # distinct pages, robots.txt, sitemaps and links to check
     busiest: tuple[HostRow, ...]  # most queued tasks first
+    lag_s: float  # how long ago a host without a worker could have been requested again, at most
 
 
 def backlog(statements: Statements, most: int, now: float) -> Backlog:
     """Counts the queues in 40 ms per million entries. most: maximum number of busiest hosts."""
-    find = "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0) FROM host"
-    ((hosts, waiting, entries),) = statements.rows(find)
+    find = (
+        "SELECT count(*), count(*) FILTER (WHERE pending > 0), coalesce(sum(pending), 0),"
+        " coalesce(max(? - next_at) FILTER (WHERE pending > 0 AND lease_by IS NULL AND next_at BETWEEN 1 AND ?), 0)"
+        " FROM host"
+    )
+    ((hosts, waiting, entries, lag_s),) = statements.rows(find, (now, now))
     pages = "SELECT coalesce(sum(value), 0) FROM tally WHERE name = 'reason:waiting'"
     others = "SELECT count(*) FROM queue WHERE purpose <> 'page'"
     to_fetch = sum(int(statements.rows(count)[0][0]) for count in (pages, others))
     busiest = hosts_at_work(statements, most, now, doubles=to_fetch == entries)
     busiest.sort(key=lambda host: (-host.pending, host.host))
-    return Backlog(int(hosts), int(waiting), to_fetch, tuple(busiest))
+    return Backlog(int(hosts), int(waiting), to_fetch, tuple(busiest), lag_s)
 
 
 class PageBlocks(NamedTuple):

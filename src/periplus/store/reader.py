@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from periplus.errors import UsageError
-from periplus.model.frontier import TrapTally
+from periplus.model.frontier import TrapTally, WorkerRow
 from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position, SamePage
 from periplus.model.ports import RunRecord
 from periplus.model.tables import ALL_URLS, BAD_LINKS, HAS_PAGE, LINKS, PAGE, Row, Table, any_of, row_maker
@@ -154,6 +154,14 @@ class CollectionReader(Protocol):
 
     def backlog(self, most: int, now: float) -> Backlog:
         return backlog(self.statements, most, now)
+
+    def workers(self, now: float) -> tuple[WorkerRow, ...]:
+        """Registered workers, in the order of their registration."""
+        find = (
+            "SELECT w.host, w.pid, w.lease_until - ?, (SELECT count(*) FROM host h WHERE h.lease_by = w.name),"
+            " w.commits, w.pages, w.commit_s FROM worker w ORDER BY w.joined, w.name"
+        )
+        return tuple(WorkerRow(*row) for row in self.statements.rows(find, (now,)))
 
     def traps(self) -> list[TrapTally]:
         return traps(self.statements)

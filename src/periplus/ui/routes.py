@@ -33,6 +33,7 @@ from periplus.ui import (
     topics,
 )
 from periplus.ui.description import TEXT, Handler, Screen, describe, enum, whole_number
+from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, needing, run_server
 from periplus.ui.state import AppState, CopyPending, state_of
 from periplus.ui.users import Role
@@ -222,7 +223,8 @@ def routes() -> list[Route]:
 
 def application(state: AppState) -> Guard:
     """The interface as an ASGI application, guarded."""
-    ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static), *routes()]
+    ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static)]
+    ours += [*monitoring_routes(state.is_healthy, state.places.readable), *routes()]
     app = Starlette(routes=ours, exception_handlers={PeriplusError: _error_response, 404: _missing})
     app.state.periplus = state
     return Guard(app, state.locks)

@@ -1,9 +1,10 @@
 """Access control and headers. Every request passes here before a screen, and every answer after it.
 
 Always: (1) a request for a foreign host name is refused, against DNS rebinding; (2) with a token or users, only the
-login page answers without a cookie, except feeds, which have their own key, and each route requires a role (see
-`routes`); (3) changes are POST requests with the form's secret from our own pages; (4) an answer may run only our
-script, loads nothing from elsewhere, and cannot be framed. A faulty screen cannot break these rules.
+login page and `/health` answer without a cookie, except feeds, which have their own key, and `/metrics`, which also
+takes a token in the header; each route requires a role (see `routes`); (3) changes are POST requests with the form's
+secret from our own pages; (4) an answer may run only our script, loads nothing from elsewhere, and cannot be framed. A
+faulty screen cannot break these rules.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import hmac
 import ipaddress
 import secrets
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import field
@@ -35,6 +37,7 @@ COOKIE = "periplus"
 LOGIN = "/login"
 STATIC = "/static/"
 FEEDS = "/feeds/"
+HEALTH, METRICS = "/health", "/metrics"
 FORM_BYTES = 65_536  # of a form: a thousand start URLs
 FORM_FIELDS = 200
 FILE_BYTES = 2_200_000  # of a form with a file: the largest is a portal's picture of 2 MB
@@ -262,7 +265,31 @@ class Guard:
 
     async def _read_body(self, scope: Scope, request: Request) -> bytes | Response:
         """The body of a request, or the response that refuses it."""
-        return self._refusal(scope) or await self._form(scope, request)
+        refusal = self._refusal(scope)
+        if refusal is None and scope["path"] == METRICS and scope["periplus"]["role"] is None:
+            refusal = await self._authorize(scope)
+        return refusal or await self._form(scope, request)
+
+    async def _authorize(self, scope: Scope) -> Response | None:
+        """Stores the role of the token in the Authorization header; returns a response if there is none.
+
+        Waits after wrong tokens.
+        """
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        token = token.strip() if scheme.lower() == "bearer" else ""
+        try:
+            is_shut, role = self._locks.are_shut, self._locks.role_of_token(token)
+        except StoreError as error:  # the list of users is unknown
+            return PlainTextResponse(str(error), 503)
+        if is_shut and token:  # a request without a token is not a guess
+            await self._locks.sleep(self._locks.wait_s(client_address(scope), role is not None))
+        scope["periplus"]["role"] = role
+        if role is not None:
+            return None
+        challenge = 'Bearer realm="periplus"' + (', error="invalid_token"' if token else "")
+        return PlainTextResponse(
+            "A token is required: Authorization: Bearer TOKEN", 401, {"www-authenticate": challenge}
+        )
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Why this is not answered at all; None: it is."""
@@ -271,14 +298,14 @@ class Guard:
             return PlainTextResponse("Unknown host name. `periplus serve --name NAME` adds it.", 421)
         if scope["method"] not in METHODS:
             return PlainTextResponse("Only GET, HEAD and POST are allowed.", 405)
-        if scope["path"] == LOGIN or scope["path"].startswith(STATIC):
+        if scope["path"] in (LOGIN, HEALTH) or scope["path"].startswith(STATIC):
             return None
         try:
             role = self._locks.role_of(Request(scope).cookies.get(COOKIE, ""))
         except StoreError as error:  # the list of users is unknown
             return PlainTextResponse(str(error), 503)
         scope["periplus"]["role"] = role
-        if role is not None:
+        if role is not None or scope["path"] == METRICS:
             return None
         if scope["path"].startswith(FEEDS) and hmac.compare_digest(
             Request(scope).query_params.get("key", "").encode(), self._locks.feed_key.encode()
@@ -314,6 +341,11 @@ class Guard:
             )
         scope["periplus"] |= {"form": form, "files": files}
         return body
+
+
+def client_address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
 
 
 def parts_of_form(content_type: str, body: bytes) -> tuple[dict[str, str], dict[str, bytes]]:
@@ -389,7 +421,7 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
     """
     session = locks.session_of(form_of(request).get("token", ""))
     right = bool(session)
-    await locks.sleep(locks.wait_s(request.client.host if request.client else "", right))
+    await locks.sleep(locks.wait_s(client_address(request.scope), right))
     if not right:
         return None
     answer = RedirectResponse("/", 303)
@@ -407,10 +439,13 @@ async def log_in(request: Request, locks: Locks) -> Response | None:
 STOP_S = 2  # for open answers when the server stops: streams never end on their own
 
 
-def run_server(application: ASGIApp, host: str, port: int, connections: int | None = None) -> bool:
-    """Serves an application until Ctrl-C. connections: at once, more are answered with 503; None: any number.
+def run_server(
+    application: ASGIApp, host: str, port: int, connections: int | None = None, *, in_thread: bool = False
+) -> bool:
+    """Serves an application until Ctrl-C, or in a thread for as long as the process runs.
 
-    False: it could not begin, most often because the port is taken.
+    connections: at once, more are answered with 503; None: any number. False: it could not begin, most often because
+    the port is taken.
     """
     config = uvicorn.Config(
         application,
@@ -425,6 +460,9 @@ def run_server(application: ASGIApp, host: str, port: int, connections: int | No
     )
     server = uvicorn.Server(config)
     try:
+        if in_thread:
+            threading.Thread(target=server.run, args=([config.bind_socket()],), daemon=True).start()
+            return True
         server.run()
     except SystemExit:  # uvicorn's exit code if it cannot listen
         return False

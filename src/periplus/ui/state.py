@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from periplus.api.cache import Background, LruCache
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, copy_folder
+from periplus.api.homes import collections_at, copy_folder, home_of
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.labelling import Sessions
 from periplus.api.survey import campaign_here
@@ -91,6 +91,10 @@ class Places:
         """The address of the collection that a folder is a copy of; else the folder."""
         return self.stored.get(folder, folder)
 
+    def readable(self) -> dict[str, Path | str]:
+        """Name to folder or database address."""
+        return {name: self.place(folder) for name, folder in self.collections().items()}
+
     def is_read(self, folder: Path) -> bool:
         """Whether it is a collection's own folder, or a finished copy."""
         return folder not in self.stored or self.copies.is_made(self.stored[folder])
@@ -161,6 +165,17 @@ class AppState:
         """The queue, for one request: a connection belongs to one thread."""
         with opened_queue(self.places.base) as (queue, _):
             yield queue
+
+    def is_healthy(self) -> bool:
+        """Whether the queue and the databases answer."""
+        try:
+            with self.queue() as queue:
+                queue.jobs(most=1)
+            for address in self.places.stored.values():
+                home_of(address).runs()
+        except PeriplusError:
+            return False
+        return True
 
     def add_job(self, order: JobOrder) -> None:
         with self.queue() as queue:

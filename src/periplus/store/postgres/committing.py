@@ -109,7 +109,7 @@ class Commit:
         batches: number of batches stored before for this worker.
         """
         batch = parcels.batch
-        moment, is_done = self._renew(connection, member, batch.in_hand, batches, now)
+        moment, is_done = self._renew(connection, member, batch, batches, now)
         held = hosts.holdings(connection, member.name)
         leases = {completion.lease for completion in batch.completions} | {state.lease for state in batch.hosts}
         lost = frozenset(
@@ -130,20 +130,25 @@ class Commit:
         return lost, entries.has_sent_out
 
     def _renew(
-        self, connection: Connection, member: Member, in_hand: int, batches: int, now: float | None
+        self, connection: Connection, member: Member, batch: Batch, batches: int, now: float | None
     ) -> tuple[float, bool]:
         """Renews the worker's lease; returns (current time, whether this batch is stored already).
 
         A worker that expired holds no hosts until it leases again.
         """
         update = (
-            "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1"
+            "UPDATE worker SET lease_until = t.now + %(lease)s, in_hand = %(in_hand)s, batches = %(batches)s + 1,"
+            " commits = w.commits + (%(commit_s)s > 0 AND w.batches <= %(batches)s)::int,"
+            " pages = w.pages + CASE WHEN w.batches <= %(batches)s THEN %(pages)s ELSE 0 END,"
+            " commit_s = w.commit_s + CASE WHEN w.batches <= %(batches)s THEN %(commit_s)s ELSE 0 END"
             f" FROM (SELECT {NOW} AS now) t,"
             " worker w WHERE worker.name = %(name)s AND w.name = worker.name RETURNING t.now, w.batches"
         )
         values = {
             "lease": self._storage.lease_s,
-            "in_hand": in_hand,
+            "in_hand": batch.in_hand,
+            "pages": batch.pages,
+            "commit_s": batch.commit_s,
             "batches": batches,
             "name": member.name,
             "now": now,

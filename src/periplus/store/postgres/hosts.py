@@ -6,6 +6,7 @@ worker's own row first; while it holds that lock, no other process can take the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -72,11 +73,12 @@ def _query_number(connection: Connection, query: str, values: dict[str, object])
 def register_worker(connection: Connection, pid: int, lease_s: float, now: float | None) -> tuple[str, int]:
     """Registers a worker; returns its name and its part."""
     insert = (
-        "INSERT INTO worker (name, pid, joined, lease_until, machine)"
-        " SELECT gen_random_uuid()::text, %(pid)s, t.now, t.now + %(lease)s, %(machine)s"
+        "INSERT INTO worker (name, pid, joined, lease_until, machine, host)"
+        " SELECT gen_random_uuid()::text, %(pid)s, t.now, t.now + %(lease)s, %(machine)s, %(host)s"
         f" FROM (SELECT {NOW} AS now) t RETURNING name, part"
     )
-    row = connection.execute(insert, {"pid": pid, "lease": lease_s, "machine": this_machine(), "now": now}).fetchone()
+    values = {"pid": pid, "lease": lease_s, "machine": this_machine(), "host": os.uname().nodename, "now": now}
+    row = connection.execute(insert, values).fetchone()
     assert row is not None
     return str(row[0]), int(row[1])
 
@@ -94,8 +96,8 @@ def renew_lease(connection: Connection, member: Member, lease_s: float, batches:
     tables have another version by then.
     """
     upsert = (
-        "INSERT INTO worker (name, pid, part, machine, batches, joined, lease_until)"
-        " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(batches)s, t.now, t.now + %(lease)s"
+        "INSERT INTO worker (name, pid, part, machine, host, batches, joined, lease_until)"
+        " SELECT %(name)s, %(pid)s, %(part)s, %(machine)s, %(host)s, %(batches)s, t.now, t.now + %(lease)s"
         f" FROM (SELECT {NOW} AS now) t"
         " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
         " RETURNING xmax = 0"  # the row is new
@@ -105,6 +107,7 @@ def renew_lease(connection: Connection, member: Member, lease_s: float, batches:
         "pid": member.pid,
         "part": member.part,
         "machine": this_machine(),
+        "host": os.uname().nodename,
         "batches": batches,
         "lease": lease_s,
         "now": now,

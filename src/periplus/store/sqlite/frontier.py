@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -121,10 +122,12 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         A worker that expired is registered again, without hosts.
         """
         upsert = (
-            "INSERT INTO worker VALUES (?, ?, ?, ?, 0) ON CONFLICT (name) DO UPDATE"
-            " SET lease_until = excluded.lease_until"
+            "INSERT INTO worker (name, pid, joined, lease_until, host) VALUES (?, ?, ?, ?, ?)"
+            " ON CONFLICT (name) DO UPDATE SET lease_until = excluded.lease_until"
         )
-        self._connection.execute(upsert, (worker, self._pids[worker], now, now + self._storage.lease_s))
+        self._connection.execute(
+            upsert, (worker, self._pids[worker], now, now + self._storage.lease_s, os.uname().nodename)
+        )
 
     def leave(self, worker: str, now: float) -> None:
         with self._transaction():
@@ -383,8 +386,13 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
                 if data:
                     self._bodies.store_dictionary(site, data)
             notes.put_chosen_pages(self._statements, batch)
-            renew = "UPDATE worker SET lease_until = ?, in_hand = ? WHERE name = ?"
-            self._connection.execute(renew, (now + self._storage.lease_s, batch.in_hand, worker))
+            renew = (
+                "UPDATE worker SET lease_until = ?, in_hand = ?, commits = commits + (?4 > 0), pages = pages + ?3,"
+                " commit_s = commit_s + ?4 WHERE name = ?5"
+            )
+            self._connection.execute(
+                renew, (now + self._storage.lease_s, batch.in_hand, batch.pages, batch.commit_s, worker)
+            )
         return lost
 
     def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:

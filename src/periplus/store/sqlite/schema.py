@@ -128,7 +128,8 @@ CREATE TABLE host (
 CREATE INDEX host_ready ON host (next_at) WHERE pending > 0 AND lease_by IS NULL;
 CREATE INDEX host_leased ON host (lease_by) WHERE lease_by IS NOT NULL;
 CREATE INDEX host_site ON host (site_id) WHERE pending > 0;
-CREATE TABLE worker (name TEXT PRIMARY KEY, pid INTEGER NOT NULL, joined REAL NOT NULL, lease_until REAL NOT NULL, in_hand INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE worker (name TEXT PRIMARY KEY, pid INTEGER NOT NULL, joined REAL NOT NULL, lease_until REAL NOT NULL, in_hand INTEGER NOT NULL DEFAULT 0,
+    host TEXT NOT NULL DEFAULT '', pages INTEGER NOT NULL DEFAULT 0, commits INTEGER NOT NULL DEFAULT 0, commit_s REAL NOT NULL DEFAULT 0);
 CREATE TABLE robots (
     origin TEXT PRIMARY KEY, status INTEGER NOT NULL, cause TEXT NOT NULL, body BLOB NOT NULL, fetched REAL NOT NULL, expires REAL NOT NULL);
 CREATE TABLE family (host_id INTEGER NOT NULL, key TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (host_id, key)) WITHOUT ROWID;
