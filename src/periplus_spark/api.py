@@ -365,18 +365,6 @@ def _size(size_bytes: int) -> str:
     return f"{size_bytes / 1e9:,.1f} GB"
 
 
-__all__ = [
-    "SPARK",
-    "AnalysisResult",
-    "EngineRequest",
-    "StageParameters",
-    "analyse_dataset",
-    "find_cluster",
-    "free_memory",
-    "one_dataset",
-]
-
-
 @frozen
 class EngineRequest:
     """Which engine to use.
