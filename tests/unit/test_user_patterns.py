@@ -16,7 +16,7 @@ from periplus.errors import UsageError
 from periplus.jobs.presets import flags
 from periplus.model.web import Url
 from periplus.settings import Scope
-from periplus.store.sqlite.reading import text_matches
+from periplus.store.reader import matches
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import site_scope
 from periplus.urls.user_patterns import user_pattern
@@ -44,7 +44,7 @@ DOORS: dict[str, Callable[[str], object]] = {
         extract_rules(f"[extract]\na = {{ regex = '{text}' }}"), LONG.encode(), "utf-8", "text/html"
     ),
     "login": login,
-    "list": lambda text: text_matches(URL, text),
+    "list": lambda text: matches(URL, text),
 }
 
 

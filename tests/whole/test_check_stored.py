@@ -18,8 +18,8 @@ from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
 from periplus.api.homes import folder_of
 from periplus.api.joining import join, run_in_progress, settings_of_run
+from periplus.model.ports import CHECK
 from periplus.model.visit import Reason
-from periplus.store.sqlite.checks import CHECK
 from periplus.urls.canonical import canonical
 from testweb import Page, Site, Web, read_log, serve
 from testweb.wire import Answer
