@@ -832,6 +832,7 @@ class Worker:
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
         self._has_errands |= bool(side_requests)
         chosen = tuple(choice.page for choice in self._choices) if self._window else None
+        aliases = self._deps.aliases.collect()
         batch = Batch(
             tuple(done),
             states,
@@ -839,7 +840,7 @@ class Worker:
             side_requests,
             tuple(visits),
             self._in_hand(),
-            self._deps.aliases.collect(),
+            aliases,
             chosen,
             *self._last_commit,
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from periplus import logs
 from periplus.api import survey, topical_run
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
+from periplus.logs import JsonLines, configure_child
 from periplus.model.web import Url
 from periplus.settings import settings_from
 
@@ -18,10 +18,10 @@ POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run
 
 def main() -> None:
     """Works until no work is left, on SIGTERM, or until the parent process dies."""
-    logs.configure_child()
+    configure_child()
     parent = Parent()
     content = parent.order
-    logs.JsonLines.run = content["run_id"]
+    JsonLines.run = content["run_id"]
     order = CrawlOrder(
         Path(content["folder"]),
         tuple(map(Url, content["starts"])),

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import click
 
-from periplus import logs
 from periplus.cli import HELP_ALL, show_all
 from periplus.errors import NoCollection, UnknownSetting, UsageError
+from periplus.logs import FORMAT_VARIABLE, FORMATS, configure
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
 from periplus.settings import (
     SETTINGS_FILE,
@@ -119,15 +119,15 @@ def options(*decorators: Decorator) -> Decorator:
 
 def _set_log_format(ctx: click.Context, param: click.Parameter, value: str) -> None:
     if value == "json":
-        os.environ[logs.FORMAT_VARIABLE] = value
-        logs.configure(logging.WARNING)
+        os.environ[FORMAT_VARIABLE] = value
+        configure(logging.WARNING)
 
 
 log_format_option = click.option(
     "--log-format",
-    type=click.Choice(logs.FORMATS),
+    type=click.Choice(FORMATS),
     default="text",
-    envvar=logs.FORMAT_VARIABLE,
+    envvar=FORMAT_VARIABLE,
     is_eager=True,
     expose_value=False,
     callback=_set_log_format,
