@@ -832,17 +832,9 @@ class Worker:
         states = tuple(host.state(now, release=host in gone) for host in self._held.values())
         self._has_errands |= bool(side_requests)
         chosen = tuple(choice.page for choice in self._choices) if self._window else None
-        aliases = self._deps.aliases.collect()
+        in_hand, aliases = self._in_hand(), self._deps.aliases.collect()
         batch = Batch(
-            tuple(done),
-            states,
-            robots,
-            side_requests,
-            tuple(visits),
-            self._in_hand(),
-            aliases,
-            chosen,
-            *self._last_commit,
+            tuple(done), states, robots, side_requests, tuple(visits), in_hand, aliases, chosen, *self._last_commit
         )
         failovers = self._store.failovers  # read before the commit: a later one is for the next commit
         lost = self._store.commit(self._name, batch, self._clock.now())
