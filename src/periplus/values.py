@@ -42,7 +42,7 @@ def frozen(cls: type[T]) -> type[T]:
 
         return method
 
-    methods: dict[str, Callable[..., Any]] = {name: stub(name) for name in _METHODS}
+    methods = {name: stub(name) for name in _METHODS}
     for name, method in (methods | {"__getstate__": _state, "__setstate__": _restore}).items():
         if name not in body:
             setattr(light, name, method)
