@@ -71,6 +71,11 @@ def test_prometheus_reads_every_family_with_its_type():
     }  # fmt: skip
 
 
+def test_the_help_of_a_family_does_not_repeat_its_type():
+    families = text_string_to_metric_families(metrics_text({"c": status()}))
+    assert [family.name for family in families if family.documentation.startswith(family.type)] == []
+
+
 def test_the_figures_are_those_of_the_status():
     text = metrics_text({"c": status()})
     assert value(text, "pages_total") == 12 and value(text, "received_bytes_total") == 200

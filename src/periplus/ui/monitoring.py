@@ -50,9 +50,10 @@ _METRICS = {
 
 def metrics_text(collections: Mapping[str, Status | None]) -> str:
     """The metrics in the Prometheus text format 0.0.4. collections: by name; None: it cannot be read."""
-    lines = {name: [f"# HELP periplus_{name} {about}"] for name, about in _METRICS.items()}
-    for name, about in _METRICS.items():
-        lines[name].append(f"# TYPE periplus_{name} {about.partition(' ')[0]}")
+    lines = {}
+    for name, text in _METRICS.items():
+        kind, about = text.split(" ", 1)
+        lines[name] = [f"# HELP periplus_{name} {about}", f"# TYPE periplus_{name} {kind}"]
     for collection, status in collections.items():
         for labels, values in _samples(status):
             given = {"collection": collection} | labels
