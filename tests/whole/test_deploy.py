@@ -192,7 +192,7 @@ def units(request, tmp_path, address, monkeypatch) -> Iterator[tuple[dict[str, U
 def test_a_crawl_by_the_services_as_they_are_written(units, tmp_path, address) -> None:
     with served_apart(WEB, tmp_path) as web, machine(tmp_path, *units) as running:
         starts = [web.url(f"{letter}.test") for letter in "abcdef"]
-        flags = flags_for(web.resolve, delay_s=0.05, workers=1)
+        flags = flags_for(web.resolve, delay_s=0.5, workers=1)  # long enough for a second worker to join
         running.run("worker-1", "jobs", "add", "crawl", *starts, "-q", *flags)
         running.keep_up()
         until(lambda: all(running.health(name) == (200, "ok\n") for name in running.units), "healthy services")
