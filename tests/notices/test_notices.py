@@ -345,7 +345,7 @@ def test_a_runner_sends_notices_after_each_job(folder: Path) -> None:
     with hook() as (address, arrived), contextlib.closing(queue):
         notices.subscribe(folder, address)
         queue.add(JobOrder(("map", "-c", "e.periplus", "--site", "nowhere")), 1.0)
-        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, [Notifier(folder)]))
+        run_jobs(Runner(folder, queue, SystemClock(), "r", lambda: False, [Notifier(folder)]), forever=False)
     assert sorted(json.loads(body)["kind"] for _, body in arrived) == ["broken-links", "job-failed"]
 
 

@@ -138,7 +138,7 @@ def _reads(browser: Browser, web: Server, title: str) -> None:
     follow(browser, "Search")
     browser.value(f"document.querySelector('[name=q]').value = {json.dumps(title)}")
     browser.send("document.querySelector('form.searchbox button').click()")
-    assert browser.value("document.querySelector('.hit h3').textContent") == title
+    browser.until(f"document.querySelector('.hit h3')?.textContent === {json.dumps(title)}")
 
 
 def _deletes(browser: Browser, folder: Path) -> None:
