@@ -216,7 +216,7 @@ def test_a_crawl_by_the_services_as_they_are_written(units, tmp_path, address) -
             lambda: running.keep_up() or all(running.health(name)[0] == 200 for name in running.units), "idle services"
         )
         ends = running.stop()
-        assert ends.pop("serve") in (0, -signal.SIGTERM) and set(ends.values()) == {130}, ends
+        assert ends.pop("serve") in (0, -signal.SIGTERM) and set(ends.values()) <= {130, -signal.SIGTERM}, ends
         for name, (status, text) in figures.items():
             assert status == 200, (name, text)
             samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
