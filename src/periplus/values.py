@@ -30,22 +30,21 @@ def frozen(cls: type[T]) -> type[T]:
     Most commands use few of the classes that they import, and compiling takes about .5 ms a class.
     """
     body = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+    names = [name for name in _METHODS if name not in body]
     light = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
 
     def stub(name: str) -> Callable[..., Any]:
         def method(*arguments: Any, **named: Any) -> Any:
             whole: Any = dataclass(frozen=True)(type(cls.__name__, cls.__bases__, body))
-            for other in _METHODS:
-                if other not in body:
-                    setattr(light, other, getattr(whole, other))
+            for other in names:
+                setattr(light, other, getattr(whole, other))
             return getattr(light, name)(*arguments, **named)
 
         return method
 
-    methods = {name: stub(name) for name in _METHODS}
-    for name, method in (methods | {"__getstate__": _state, "__setstate__": _restore}).items():
-        if name not in body:
-            setattr(light, name, method)
+    methods = {name: stub(name) for name in names} | {"__getstate__": _state, "__setstate__": _restore}
+    for name, method in methods.items():
+        setattr(light, name, method)
     return light
 
 

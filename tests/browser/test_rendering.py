@@ -22,11 +22,11 @@ from voyage import QUICK, crawled, until
 
 import browser
 from interface import client
-from periplus.api.audit import issues_of
 from periplus.api.collection import Collection as Reader
 from periplus.api.crawling import CrawlOrder, crawl, refresh, refresh_order
 from periplus.api.joining import settings_of_run
 from periplus.api.moving import move
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.page import ALL_PARTS

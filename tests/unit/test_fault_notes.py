@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from audited import faults
 from interface import client, token_of
-from periplus.api.audit import issues_of
 from periplus.api.exporting import export_rows
 from periplus.api.homes import home_of
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.settings import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from periplus.api import positions
 from periplus.api.homes import home_of
-from periplus.api.positions import located_issues
+from periplus.api.positions import issues_of
 from periplus.model.audit import FaultDecision, FaultNote, Issue
 from periplus.settings import Settings
 from periplus.store.column_files import ISSUES
@@ -30,30 +31,30 @@ def place(tmp_path: Path) -> Path:
 
 
 def issues(place: Path, settings: Settings | None = None, **named: bool) -> list[Issue]:
-    return list(located_issues(place, settings or Settings(), **named))
+    return list(issues_of(place, settings or Settings(), **named))
 
 
 @pytest.fixture
 def audits(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folders that were audited."""
     done: list[Path] = []
-    audit = positions.issues_of
+    audit = positions.issue_table
 
-    def counted(folder: Path, *given: object, **named: object) -> object:
-        done.append(folder)
-        return audit(folder, *given, **named)  # type: ignore[arg-type]
+    def counted(connection: sqlite3.Connection, *given: object, **named: object) -> object:
+        done.append(Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent)
+        return audit(connection, *given, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(positions, "issues_of", counted)
+    monkeypatch.setattr(positions, "issue_table", counted)
     return done
 
 
 def test_an_unchanged_collection_is_audited_once(place: Path, audits: list[Path]) -> None:
     first, notes, again = issues(place), list[str](), list[str]()
     assert len(first) > 5 and any(issue.line for issue in first)
-    table = located_issues(place, Settings(), note=notes.append)
+    table = issues_of(place, Settings(), note=notes.append)
     assert list(table) == first and audits == [place]
     assert [fault.total for fault in table.faults(3)] and len(table) == len(first) and table.pages() >= 3
-    assert list(located_issues(place, Settings(), note=again.append)) == first and notes == again
+    assert list(issues_of(place, Settings(), note=again.append)) == first and notes == again
 
 
 def test_other_questions_and_changes_are_audited_again(place: Path, audits: list[Path]) -> None:
@@ -65,10 +66,10 @@ def test_other_questions_and_changes_are_audited_again(place: Path, audits: list
     cause = next(issue.cause for issue in before if issue.code == "title-duplicate")
     home_of(place).note_fault(FaultNote("title-duplicate", cause, FaultDecision.ACCEPTED))
     notes = list[str]()
-    left = list(located_issues(place, Settings(), note=notes.append))
+    left = list(issues_of(place, Settings(), note=notes.append))
     assert left == [issue for issue in before if issue.code != "title-duplicate"]
     again = list[str]()
-    assert list(located_issues(place, Settings(), note=again.append)) == left and again == notes != []
+    assert list(issues_of(place, Settings(), note=again.append)) == left and again == notes != []
 
 
 @pytest.mark.parametrize("keep", [0, 40, -20])

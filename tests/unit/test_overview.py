@@ -13,11 +13,11 @@ import pytest
 from audited import table_of
 from interface import client
 from periplus.analyse.issues import first_to_repair
-from periplus.api.audit import issues_of
 from periplus.api.cache import Background
 from periplus.api.grading import trends
 from periplus.api.homes import home_of
 from periplus.api.overview import changes_of, count_by_folder, fault_sums, last_changes
+from periplus.api.positions import issues_of
 from periplus.api.tables import Browser
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity

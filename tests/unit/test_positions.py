@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from audited import table_of
 from periplus.analyse.audit import issue_kinds
 from periplus.api import positions
-from periplus.api.positions import issues_with_positions, looked_up
+from periplus.api.homes import open_reader
+from periplus.api.positions import issues_with_positions, locate_issues
 from periplus.cli.main import main
 from periplus.document import header_checks, html, static_checks
 from periplus.document import positions as positions_in_source
@@ -161,7 +162,9 @@ def test_a_page_is_read_once_for_all_its_issues(folder, monkeypatch):
     monkeypatch.setattr(positions, "_source", lambda reader, url: read.append(url))
     pages = [HOME, "https://e.org/a/b"]
     issues = [Issue(code, Severity.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
-    assert list(looked_up(folder, table_of(issues))) == [replace(issue, cause=issue.url) for issue in issues]
+    with open_reader(folder) as reader:
+        located = list(locate_issues(reader, table_of(issues)))
+    assert located == [replace(issue, cause=issue.url) for issue in issues]
     assert read == pages
 
 

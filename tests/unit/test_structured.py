@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.api.audit import issues_of
 from periplus.api.collection import Collection
 from periplus.api.exporting import export_rows
 from periplus.api.moving import move
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.document import html, structured
 from periplus.document.language_codes import LANGUAGES, REGIONS, is_language

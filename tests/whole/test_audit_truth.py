@@ -11,9 +11,9 @@ from voyage import settings_for
 
 import periplus
 from periplus.analyse.audit import issue_kinds
-from periplus.api.audit import issues_of
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
+from periplus.api.positions import issues_of
 from periplus.urls.canonical import canonical
 from testweb import Page, Site, serve, tls
 from testweb.content import mixed_site

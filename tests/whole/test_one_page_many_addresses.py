@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.audit import issues_of
 from periplus.api.crawling import refresh, refresh_order
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.model.frontier import RefreshFinding
 from periplus.model.visit import Reason

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 from voyage import settings_for
 
-from periplus.api.audit import issues_of
 from periplus.api.checking import CheckOrder, check
 from periplus.api.collection import Collection
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.grading import grades_now, trends
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical

@@ -7,7 +7,7 @@ import json
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.audit import issues_of
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.model.visit import Reason
 from periplus.present.wording import traps_left

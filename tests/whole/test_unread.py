@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 from voyage import crawled, settings_for
 
-from periplus.api.audit import issues_of
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.model.visit import Reason
 from testweb import Page, Site, serve

@@ -31,7 +31,6 @@ from periplus.analyse.issues import (
     IssueTable,
     KindIssues,
     Lookups,
-    audit_rules,
     blocks,
     kind_issues,
     texts,
@@ -52,8 +51,8 @@ from periplus.analyse.verdicts import (
 from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import COMPLETE_REASONS, MissingPages, UrlEvidence
-from periplus.api.facts import Start, chosen_starts, known_sizes, site_starts
-from periplus.api.page_notes import notes_of_site, take_notes
+from periplus.api.facts import Start, known_sizes
+from periplus.api.page_notes import notes_of_site
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
 from periplus.errors import UsageError
@@ -66,7 +65,7 @@ from periplus.model.ports import CHECK
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
-from periplus.settings import FetchLimits, Politeness, Settings
+from periplus.settings import FetchLimits, Politeness
 from periplus.store.datasets import redirects as all_redirects
 from periplus.store.notes import fault_notes
 from periplus.store.reader import CollectionReader
@@ -515,30 +514,6 @@ def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
 
 
 # The results of audits and checks.
-
-
-def issues_of(
-    folder: Path,
-    settings: Settings,
-    site: str = "",
-    *,
-    fragments: bool = True,
-    near: bool | None = None,
-    note: Callable[[str], object] = lambda sentence: None,
-) -> IssueTable:
-    """All stored issues, most severe first, with the user's severities and without the kinds that the user ignores.
-
-    site: its key; empty: all crawled sites. fragments: include broken fragments. near: compare texts for near
-    duplicates; None: only if the site is small enough. note: called with a sentence for each skipped part. Raises
-    UsageError.
-    """
-    rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
-    if not fragments:
-        rules = dataclasses.replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
-    take_notes(folder)
-    with reading.moment(folder) as connection:
-        starts = chosen_starts(site_starts(connection), site)
-        return issue_table(connection, starts, rules, near=near, note=note).sort()
 
 
 def issue_table(

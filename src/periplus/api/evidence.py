@@ -158,6 +158,11 @@ class UrlEvidence:
         place = bisect_left(self._ids, url)
         return place if place < len(self._ids) and self._ids[place] == url else -1
 
+    def _status(self, url: int) -> int:
+        """Status of the crawl's response; 0: none."""
+        place = self.place(url)
+        return int(self._urls.statuses[place]) if place >= 0 else 0
+
     def text(self, url: int) -> Url:
         trace, place = self._traces.get(url), self.place(url)
         return self._urls.texts[place] if place >= 0 else trace.url if trace else Url("")
@@ -196,8 +201,7 @@ class UrlEvidence:
         target = self._moved.get(url)
         if target is None or (trace is not None and trace.seen_at and trace.attempts):
             return None
-        place = self.place(url)
-        return int(self._urls.statuses[place]) if place >= 0 else 0, target
+        return self._status(url), target
 
     def way(self, url: int) -> Way:
         """Follows the URL's redirects."""
@@ -217,8 +221,8 @@ class UrlEvidence:
     def judgement(self, url: int, looks_missing: Mapping[int, str]) -> Judgement:
         """Verdict on a URL. looks_missing: reasons for suspected soft 404s, by id."""
         if url not in self._traces and url not in self._moved and url not in looks_missing:
-            place, reason = self.place(url), self.crawl_reason(url)  # as most links to other sites
-            if reason not in _HOST_REASONS and (place < 0 or not self._urls.statuses[place]):
+            reason = self.crawl_reason(url)  # as most links to other sites
+            if reason not in _HOST_REASONS and not self._status(url):
                 return judge(Evidence(reason), spacing_s=0.0)
         way = self.way(url)
         missing = looks_missing.get(url) or looks_missing.get(way.end, "")
@@ -255,11 +259,11 @@ class UrlEvidence:
 
     def _attempts(self, url: int) -> list[Attempt]:
         """Attempts at a URL, plus those at its host if the host is why the URL was not requested."""
-        trace, reason, place = self._traces.get(url), self.reason(url), self.place(url)
+        trace, reason = self._traces.get(url), self.reason(url)
         if trace is not None and trace.attempts:
             own = list(trace.attempts)
-        elif place >= 0 and self._urls.statuses[place] and reason in COMPLETE_REASONS | {Reason.REDIRECT}:
-            own = [Attempt(checks.visit_time_s(self._connection, url), int(self._urls.statuses[place]))]
+        elif reason in COMPLETE_REASONS | {Reason.REDIRECT} and (status := self._status(url)):
+            own = [Attempt(checks.visit_time_s(self._connection, url), status)]
         else:
             own = []
         if reason in _HOST_REASONS and (trace is None or trace.skipped is not None or not own):

@@ -139,7 +139,7 @@ def check(  # noqa: PLR0913 - the options of a check
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
-    from periplus.api.positions import located_issues
+    from periplus.api.positions import issues_of
 
     starts, settings = _starts(start, settings) if start else ((), settings)
     if folder is None and not starts:
@@ -151,7 +151,7 @@ def check(  # noqa: PLR0913 - the options of a check
     order = order_for(place, starts, chosen, external=external, fragments=fragments, head=head)
     end = None if offline else run(order, watch or _silent)
     where = folder_of(place)
-    issues = located_issues(where, chosen, site, fragments=fragments, near=near)
+    issues = issues_of(where, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(place, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(issues.faults(len(issues))), grades_now(where, issues.sums()))

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.analyse.audit import issue_kinds
-from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, format_issues, texts
+from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, audit_rules, format_issues, texts
 from periplus.analyse.linkgraph import sort_distinct
-from periplus.api.audit import issues_of
+from periplus.api.audit import issue_table
+from periplus.api.facts import chosen_starts, site_starts
 from periplus.api.homes import open_reader
 from periplus.api.page_notes import take_notes
 from periplus.document.header_checks import HEADER_CODES
@@ -25,10 +26,11 @@ from periplus.document.positions import PageSource, positions_of
 from periplus.model.arrays import Unsigned8
 from periplus.model.audit import Issue, Severity
 from periplus.model.web import Url
-from periplus.settings import Settings
+from periplus.settings import VERSION, Settings
 from periplus.store import column_files
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.values import Row
 
@@ -41,12 +43,6 @@ KEPT_VERSION = 1  # of the file of issues
 _TEXTS = ("words", "anchors")
 _PLACES = ("pages", "related", "ends")
 _PAGES = 10_000  # pages per batch of issues in memory; each page is read once
-
-
-def looked_up(folder: Path, issues: IssueTable) -> IssueTable:
-    """Like `locate_issues`, for a collection's folder."""
-    with open_reader(folder) as reader:
-        return locate_issues(reader, issues)
 
 
 def issues_with_positions(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
@@ -113,7 +109,7 @@ def _source(reader: CollectionReader, url: Url) -> PageSource | None:
     return PageSource(url, body, *read_as) if read_as and body else None
 
 
-def located_issues(
+def issues_of(
     folder: Path,
     settings: Settings,
     site: str = "",
@@ -122,27 +118,37 @@ def located_issues(
     near: bool | None = None,
     note: Callable[[str], object] = lambda sentence: None,
 ) -> IssueTable:
-    """As `audit.issues_of`, with lines and columns. An unchanged collection is not audited again. Raises UsageError."""
+    """All stored issues with lines and columns, most severe first, with the user's severities and without the kinds
+    that the user ignores. An unchanged collection is not audited again.
+
+    site: its key; empty: all crawled sites. fragments: include broken fragments. near: compare texts for near
+    duplicates; None: only if the site is small enough. note: called with a sentence for each skipped part. Raises
+    UsageError.
+    """
 
     def key_now() -> str:
-        return repr((_state(folder), settings.auditing, site, fragments, near))
+        """Everything that the answer depends on."""
+        return repr((VERSION, sorted(issue_kinds()), _state(folder), settings.auditing, site, fragments, near))
 
     take_notes(folder)
     key = key_now()
     file = folder / column_files.ISSUES
     if (stored := column_files.open_columns(file, KEPT_VERSION)) and stored.head["key"] == key:
-        with contextlib.suppress(ValueError, KeyError):  # written by another version, or damaged
+        with contextlib.suppress(ValueError, KeyError):  # damaged
             table = _table_of(stored)
             for sentence in stored.head["notes"]:
                 note(sentence)
             return table
+    rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
+    if not fragments:
+        rules = replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     notes = list[str]()
-
-    def take(sentence: str) -> None:
-        notes.append(sentence)
+    with reading.moment(folder) as connection:
+        starts = chosen_starts(site_starts(connection), site)
+        table = issue_table(connection, starts, rules, near=near, note=notes.append).sort()
+        table = locate_issues(SqliteReader(connection), table)
+    for sentence in notes:
         note(sentence)
-
-    table = looked_up(folder, issues_of(folder, settings, site, fragments=fragments, near=near, note=take))
     if key_now() == key:
         with contextlib.suppress(OSError):  # a folder that cannot be written
             _keep(file, key, notes, table)
@@ -172,8 +178,8 @@ def _keep(file: Path, key: str, notes: list[str], table: IssueTable) -> None:
 
 
 def _table_of(stored: column_files.ColumnFile) -> IssueTable:
-    count = len(stored.columns["lines"])
-    columns = stored.columns | {name: texts(_unpack(stored.columns[name]), count) for name in _TEXTS}
+    total = len(stored.columns["lines"])
+    columns = stored.columns | {name: texts(_unpack(stored.columns[name]), total) for name in _TEXTS}
     kinds, start = list[KindIssues](), 0
     for code, severity, limit, count in stored.head["kinds"]:
         own = {name: columns[name][start : start + count] for name in COLUMNS}

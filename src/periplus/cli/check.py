@@ -137,7 +137,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     from periplus.api.audit import baseline_run, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
-    from periplus.api.positions import located_issues
+    from periplus.api.positions import issues_of
     from periplus.api.segments import issues_within, require_segment
 
     urls, local, place = _places(starts, lists, collection)
@@ -165,9 +165,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
             sys.exit(EXIT_INTERRUPT if interrupted else EXIT[end.state])
     folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
-    issues = located_issues(
-        folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note
-    )
+    issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
     if end is not None:
         store_issues(place, end.run_id, issues)
         if not quiet:
