@@ -83,3 +83,9 @@ def test_a_collection_without_issues_is_kept_too(tmp_path: Path, audits: list[Pa
     place = stored(tmp_path / "e.periplus", {HOME: page("Home of lanterns")}, [HOME])
     quiet = Settings(auditing=replace(Settings().auditing, ignore=("*",)))
     assert issues(place, quiet) == issues(place, quiet) == [] and len(audits) == 1
+
+
+def test_another_version_audits_again(place: Path, audits: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    before = issues(place)
+    monkeypatch.setattr(positions, "VERSION", "another")
+    assert issues(place) == before and len(audits) == 2

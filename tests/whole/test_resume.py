@@ -113,7 +113,7 @@ def test_many_kills_lose_nothing(tmp_path: Path, seed: int, kills: int) -> None:
         assert killed > 0.7 * kills, "most kills must come before the end"
         assert max(again) <= len(HOSTS)
         assert_whole(voyage, expected)
-        catch_up(voyage.folder, lambda done, waiting: False)  # as the first search does
+        catch_up(voyage.folder, lambda done, waiting: False)  # short crawls leave it to the first search
         assert standing(voyage.folder) == (0, True), "every page is searchable"
 
 

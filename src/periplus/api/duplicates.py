@@ -149,13 +149,13 @@ class _Contents:
     """Content of pages as text. Pages without stored marks are marked here; their marks are cached."""
 
     def __init__(self, connection: reading.Connection) -> None:
-        self._connection = connection
+        self._reader = SqliteReader(connection)
         self._marks = Marks(connection)
         self._made: dict[UrlId, bytes] = {}
 
     def of(self, ids: Sequence[UrlId]) -> Iterator[str]:
         """Contents in the order of the ids."""
-        pages = SqliteReader(self._connection).page_blocks(ids, text_rows.WITH_COPIES)
+        pages = self._reader.page_blocks(ids, text_rows.WITH_COPIES)
         while batch := list(islice(pages, AT_ONCE)):
             for page, parts in zip(batch, self._marks.of(batch), strict=True):
                 if page.parts is None:
@@ -164,7 +164,7 @@ class _Contents:
 
     def again(self, url_id: UrlId) -> str:
         """Content of a page that `of` has already returned."""
-        page = next(SqliteReader(self._connection).page_blocks([url_id], text_rows.WITH_COPIES))
+        page = next(self._reader.page_blocks([url_id], text_rows.WITH_COPIES))
         return _content(page, unpack_parts(self._made[url_id]) if page.parts is None else page.parts)
 
 

@@ -157,8 +157,9 @@ def _chains(connection: reading.Connection) -> Iterator[Row]:
 
     hops = RedirectColumns(*redirect_hops(connection))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
+    reader = SqliteReader(connection)
     for row in chain_rows(hops, statuses_of(connection, ends)):
-        yield row.chain_id, row.order, SqliteReader(connection).text_of(row.url_id), row.status, row.role.value
+        yield row.chain_id, row.order, reader.text_of(row.url_id), row.status, row.role.value
 
 
 def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
@@ -181,7 +182,8 @@ def _ends(connection: reading.Connection) -> dict[int, str | None]:
     hops = RedirectColumns(*redirect_hops(connection))
     chains = chain_ends(hops)
     rows = zip(hops.sources.tolist(), chains.ends.tolist(), chains.loops.tolist(), strict=True)
-    return {source: None if loop else SqliteReader(connection).text_of(end) for source, end, loop in rows}
+    reader = SqliteReader(connection)
+    return {source: None if loop else reader.text_of(end) for source, end, loop in rows}
 
 
 class _Ranks:

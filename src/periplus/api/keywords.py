@@ -39,6 +39,7 @@ class KeywordFinder:
         if method not in METHODS:
             raise UsageError(f"unknown method {method}: choose among {', '.join(METHODS)}")
         self._connection, self._most, self._method, self._watch = connection, most, method, watch
+        self._reader = SqliteReader(connection)
         self._read = 0
 
     def target_keywords(self, targets: Sequence[str]) -> KeywordList:
@@ -50,18 +51,18 @@ class KeywordFinder:
         if not targets:
             texts = list(self._texts(spread_pages(self._connection)))
             return self._keyword_list("the whole collection", texts, count_texts(texts), framed=True)
-        sites = {str(name): number for number, name in SqliteReader(self._connection).site_names().items()}
+        sites = {str(name): number for number, name in self._reader.site_names().items()}
         if len(targets) == 1 and targets[0] in sites:
-            pages = SqliteReader(self._connection).site_blocks(sites[targets[0]], SUBJECT_PAGES)
+            pages = self._reader.site_blocks(sites[targets[0]], SUBJECT_PAGES)
             return self._group(targets[0], pages, framed=True)
-        return self._page_keywords([SqliteReader(self._connection).resolve_url(text) for text in targets])
+        return self._page_keywords([self._reader.resolve_url(text) for text in targets])
 
     def group_keywords(self, subject: str, urls: Sequence[Url]) -> KeywordList:
         """Keywords that distinguish these pages from the rest of the collection. Raises UsageError without pages."""
-        return self._group(subject, SqliteReader(self._connection).page_blocks(map(url_id, urls)), framed=False)
+        return self._group(subject, self._reader.page_blocks(map(url_id, urls)), framed=False)
 
     def _page_keywords(self, urls: Sequence[Url]) -> KeywordList:
-        pages = [(url, next(SqliteReader(self._connection).page_blocks([url_id(url)]), None)) for url in urls]
+        pages = [(url, next(self._reader.page_blocks([url_id(url)]), None)) for url in urls]
         for url, page in pages:
             if page is None or not page.blocks:
                 raise UsageError(
@@ -104,10 +105,11 @@ class KeywordFinder:
 def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
     """A sample of about PAGES_COUNTED pages, spread evenly over all sites, for document frequencies."""
     # sites that were only linked to come first and leave their share to the others
-    sites = sorted(SqliteReader(connection).site_names(), reverse=True)
+    reader = SqliteReader(connection)
+    sites = sorted(reader.site_names(), reverse=True)
     left = SAMPLE_PAGES
     for place, site in enumerate(sites):
-        for page in SqliteReader(connection).site_blocks(site, max(LEAST_SITE_PAGES, left // (len(sites) - place))):
+        for page in reader.site_blocks(site, max(LEAST_SITE_PAGES, left // (len(sites) - place))):
             left -= 1
             yield page
         if left <= 0:

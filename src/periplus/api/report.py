@@ -318,13 +318,14 @@ def _broken_link(
     """target: index of the URL as written; sources: indices of the first pages that link to it."""
     urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
     anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
+    reader = SqliteReader(connection)
     holders = [
-        Holder(urls.url[source], SqliteReader(connection).title_of(int(ids[source])), anchor)
+        Holder(urls.url[source], reader.title_of(int(ids[source])), anchor)
         for source, anchor in zip(sources, anchors, strict=True)
     ]
     reason = REASONS[urls.reason[end]]
     circle = reason is Reason.REDIRECT
-    facts = SqliteReader(connection).url_facts(int(ids[end]))
+    facts = reader.url_facts(int(ids[end]))
     return BrokenLink(
         urls.url[target], Reason.BAD_ANSWER if circle else reason, facts.status if facts else 0, tuple(holders), pages
     )
@@ -391,10 +392,11 @@ def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[Cl
     )
     heavy = pages[np.lexsort((pages, -audit.site.pages.weight_bytes))[:HEAVIEST]]
     heavies = weights(audit.sizes, heavy)
+    reader = SqliteReader(connection)
     heaviest = tuple(
         PageWeight(
             audit.site.urls.url[place],
-            SqliteReader(connection).title_of(int(audit.ids[place])),
+            reader.title_of(int(audit.ids[place])),
             tuple(heavies.pulled[row].tolist()),
             int(heavies.pulled_unsized[row].sum()),
             int(heavies.linked[row].sum()),

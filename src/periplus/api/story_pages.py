@@ -283,7 +283,7 @@ class _Reader:
                 self.fed[entry] = min(when, self.fed.get(entry, when))
 
     def blocks(self, page: UrlId) -> PageBlocks:
-        return next(SqliteReader(self.connection).page_blocks([page]))
+        return next(self._contents.page_blocks([page]))
 
     def with_source(self, page: PageBlocks, evidence: DateEvidence) -> DateEvidence:
         body = self._contents.body(page.url_id)

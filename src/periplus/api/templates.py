@@ -109,8 +109,10 @@ def template_marks(
     a template.
     """
 
+    reader = SqliteReader(connection)
+
     def blocks_with_parts(page: int) -> Iterator[tuple[Block, Part]]:
-        for page_blocks in SqliteReader(connection).page_blocks([rows[page].url_id]):
+        for page_blocks in reader.page_blocks([rows[page].url_id]):
             parts = (part if part is Part.NAVIGATION else Part.CONTENT for part in page_blocks.parts or ())
             yield from zip(page_blocks.blocks, parts, strict=False)
 

@@ -6,6 +6,7 @@ import sys
 import zlib
 from array import array
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from itertools import accumulate, pairwise
 from struct import Struct
 
@@ -30,10 +31,16 @@ class BodyCodec:
     """Compresses and decompresses bodies. Dictionaries are added when they are trained or loaded."""
 
     def __init__(self) -> None:
-        self._plain = zstandard.ZstdCompressor(level=LEVEL)
-        self._plain_reader = zstandard.ZstdDecompressor()
         self._writers: dict[int, zstandard.ZstdCompressor] = {}
         self._readers: dict[int, zstandard.ZstdDecompressor] = {}
+
+    @cached_property
+    def _plain(self) -> zstandard.ZstdCompressor:
+        return zstandard.ZstdCompressor(level=LEVEL)
+
+    @cached_property
+    def _plain_reader(self) -> zstandard.ZstdDecompressor:
+        return zstandard.ZstdDecompressor()
 
     def knows(self, dictionary_id: int) -> bool:
         return dictionary_id in self._readers
