@@ -51,8 +51,8 @@ $(COMPILED): setup.py $(TYPES) $(TYPES:.pxd=.py) | $(STAMP)
 check: check-style check-types check-rules ## Format, lint, types, layers, architecture, stale references: under a minute; `make -j2 check` is faster.
 
 check-style: $(TOOLS)
-	$(PY) -m ruff format --check .
-	$(PY) -m ruff check .
+	$(PY) -m ruff format --no-cache --check .
+	$(PY) -m ruff check --no-cache .
 
 check-types: $(TOOLS)
 	$(PY) -m mypy

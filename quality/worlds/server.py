@@ -17,7 +17,6 @@ from catalogues import Genealogy, Library
 from kit import Redirect, World
 from reference import Dictionary, Gazetteer
 from registers import Exams, Ships
-
 from tables import Buses, Prices
 
 KINDS: dict[str, type[World]] = {
