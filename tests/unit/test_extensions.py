@@ -28,7 +28,7 @@ def run(*command, path=PACKAGES):
 
 
 def periplus(*arguments, path=PACKAGES):
-    return run("-m", "periplus.cli", *map(str, arguments), path=path)
+    return run("-m", "periplus", *map(str, arguments), path=path)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_a_package_can_add_a_command():
     listed = periplus("--help").stdout
     assert "\nOf recipes:\n" in listed and "\n  cook " in listed
     assert (
-        "Usage: periplus crawl" in periplus("crawl", "--help").stdout
+        "periplus crawl [OPTIONS]" in periplus("crawl", "--help").stdout
     )  # our own command, although a package has one with this name
     ended = periplus("burnt")
     assert ended.returncode == 1 and "the installed package broken 0.1 failed" in ended.stderr
@@ -135,6 +135,6 @@ def test_a_folder_in_a_collection_is_no_extension(folder):
     (folder / "evil-1.0.dist-info").mkdir()
     (folder / "evil-1.0.dist-info" / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
     (folder / "evil-1.0.dist-info" / "entry_points.txt").write_text("[periplus.features]\nevil = evil:FEATURE\n")
-    for command in ([Path(sys.executable).parent / "periplus"], [sys.executable, "-m", "periplus.cli"]):
+    for command in ([Path(sys.executable).parent / "periplus"], [sys.executable, "-m", "periplus"]):
         ended = subprocess.run([*command, "--help"], cwd=folder, capture_output=True, encoding="utf-8", check=True)
-        assert "Usage: periplus" in ended.stdout and "evil" not in ended.stdout
+        assert "periplus [OPTIONS]" in ended.stdout and "evil" not in ended.stdout

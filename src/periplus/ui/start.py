@@ -16,6 +16,7 @@ from periplus.api import survey
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
+from periplus.files import replace_file
 from periplus.jobs.presets import CONSENTS, PERIODS, everyday_values, job_presets, job_request, period, whole
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder
@@ -158,9 +159,7 @@ def save_preset(request: Request) -> Response:
         name = form.get("preset_name", "").strip()
         values = everyday_values(form) | setting_values(form, local=not state.locks.is_shared)
         text = with_preset(path.read_text("utf-8") if path.is_file() else "", name, values)
-        draft = path.with_suffix(".part")
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
+        replace_file(path, text.encode())
     except UsageError as error:
         return start(request, (form, str(error)))
     except OSError as error:
