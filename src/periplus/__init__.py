@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from periplus import errors
-    from periplus.api import portal, survey
+    from periplus.api import portal
     from periplus.api import topics as topic
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from periplus.api.page import Page
     from periplus.api.rows import Rows
     from periplus.api.site import Site
+    from periplus_studies import api as survey
 
     __version__: str
 

@@ -265,9 +265,9 @@ def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _survey(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    from periplus.api.survey import campaign_of
-    from periplus.api.webometrics import SurveyOrder, survey_of
-    from periplus.present.survey_report import survey_table
+    from periplus_studies.api import campaign_of
+    from periplus_studies.report import survey_table
+    from periplus_studies.results import SurveyOrder, survey_of
 
     name, folder = served.folder(arguments.get("collection", ""))
     campaign = campaign_of(folder)

@@ -14,7 +14,6 @@ from periplus.api.homes import folder_of, home_of
 from periplus.api.moving import into_database, move, silent
 from periplus.api.portal import portals
 from periplus.api.segments import rules_at, write_rules
-from periplus.api.survey import marks_in
 from periplus.api.topics import TopicOrder, stored_labels, topic_names, train_topic
 from periplus.errors import UsageError
 from periplus.masking import without_secrets
@@ -28,6 +27,7 @@ from periplus.ui import state as ui_state
 from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
+from periplus_studies.api import marks_in
 from stored import page, stored
 
 HOME = "https://e.org/"

@@ -23,14 +23,14 @@ from periplus.acquire.discovery import Aliases, Discovery
 from periplus.acquire.politeness import AddressTurns
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.visit import Cause, Purpose, Request
-from periplus.model.webometrics import Campaign
-from periplus.schedule.survey import SurveyPolicy, survey_policy
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name
-from periplus.urls.units import unit_of
+from periplus_studies.model import Campaign
+from periplus_studies.schedule import SurveyPolicy, survey_policy
+from periplus_studies.units import unit_of
 
 MOST_S = 3 * 3600.0  # several times the sequential crawl time of the slowest of these webs
 PLAIN = (("content-type", "text/plain"),)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from periplus.schedule.bandit import ChoiceRule, Turns, Yields, choose, quantum, r1, r2, r3
+from periplus_studies.rules import ChoiceRule, Turns, Yields, choose, quantum, r1, r2, r3
 
 THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 5, 5, 5, 5, 5, 5, 5]]
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_campaigns import made_campaign, made_web
-from periplus.analyse.harvest import curve, harvest_of, harvest_rows, new_items, richness, round_robin, site_curves
-from periplus.model.webometrics import Estimate
+from periplus_studies.harvest import curve, harvest_of, harvest_rows, new_items, richness, round_robin, site_curves
+from periplus_studies.model import Estimate
 
 
 def rows_of(pages, known=None, sites=None):

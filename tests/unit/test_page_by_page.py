@@ -16,13 +16,13 @@ from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.model.webometrics import Campaign
-from periplus.schedule.survey import SurveyPolicy, survey_policy
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import settings_from
 from periplus.urls.hosts import host_name
 from periplus.urls.scope import site_scope
-from periplus.urls.units import unit_of
+from periplus_studies.model import Campaign
+from periplus_studies.schedule import SurveyPolicy, survey_policy
+from periplus_studies.units import unit_of
 
 
 class Favourites:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from periplus.schedule.bandit import ChoiceRule
+from periplus_studies.rules import ChoiceRule
 
 _SPEC = importlib.util.spec_from_file_location(
     "published", Path(__file__).parents[2] / "quality" / "bandits" / "published.py"

@@ -10,8 +10,8 @@ from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.bandit import CLICK_LINKS, RULES, Novelty, SitePolicy, parse_rule
 from periplus.urls.hosts import host_name
+from periplus_studies.rules import CLICK_LINKS, RULES, Novelty, SitePolicy, parse_rule
 
 SITES = 12
 RICH = 7

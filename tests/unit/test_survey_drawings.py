@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from periplus.api.webometrics import FORMATS, survey_of, write_survey
 from periplus.errors import UsageError
 from periplus.present.draw import HUES, Axes, apart, folder_hues, nice, place_circles, short_names
-from periplus.present.network import STEPS, matrix_of, network_of, shade, write_network_svg
-from periplus.present.survey_report import TABLES, survey_table
-from periplus.urls.units import unit_of
+from periplus_studies.network import STEPS, matrix_of, network_of, shade, write_network_svg
+from periplus_studies.report import TABLES, survey_table
+from periplus_studies.results import FORMATS, survey_of, write_survey
+from periplus_studies.units import unit_of
 from stored import page, stored
 
 HOSTILE = 'Ann & <Bob> "]]>\u202e\ud800'

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from periplus.model.frontier import ReadyHost
-from periplus.model.survey import Unit
 from periplus.model.web import HostKey, SiteKey
-from periplus.model.webometrics import Campaign
-from periplus.schedule.survey import survey_policy
 from periplus.settings import Settings
+from periplus_studies.model import Campaign, Unit
+from periplus_studies.schedule import survey_policy
 
 
 def unit(name: str) -> Unit:

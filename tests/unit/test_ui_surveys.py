@@ -10,21 +10,20 @@ from pathlib import Path
 import pytest
 
 from interface import client, token_of
-from periplus.api import deleting, survey
-from periplus.api.survey import campaign_of, decide, marks_in, standing_of
-from periplus.api.webometrics import SurveyOrder
+from periplus.api import deleting
 from periplus.errors import UsageError
-from periplus.jobs.presets import survey_request, survey_run, units_of_text
 from periplus.model.collection import Deletion
 from periplus.model.job import JobState
-from periplus.model.survey import CompanionRules, SiteStatus
-from periplus.model.webometrics import Campaign
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui.remembered import Surveys
-from periplus.ui.surveys import VIEWS, chosen_prefixes
-from periplus.ui.watching import SurveyWatchers
 from periplus.urls.canonical import canonical, url_id
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies.api import campaign_of, decide, marks_in, standing_of
+from periplus_studies.forms import survey_request, survey_run, units_of_text
+from periplus_studies.model import Campaign, CompanionRules, SiteStatus
+from periplus_studies.results import SurveyOrder
+from periplus_studies.screens import VIEWS, chosen_prefixes
+from periplus_studies.units import unit_of
+from periplus_studies.watching import Surveys, SurveyWatchers
 from stored import NOW, copied, page, stored
 
 A, B, C = "https://a.org/", "https://b.org/", "https://c.org/"
@@ -158,7 +157,7 @@ def test_companions_are_classified_by_the_thresholds_in_the_url(folder):
 
 
 def test_another_item_needs_no_second_reading(folder, monkeypatch):
-    from periplus.ui import remembered
+    from periplus_studies import watching as remembered
 
     read, made = [], remembered.survey_rows_of
     monkeypatch.setattr(remembered, "survey_rows_of", lambda *asked: read.append(1) or made(*asked))

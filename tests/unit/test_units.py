@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from periplus.errors import UsageError
 from periplus.urls.canonical import canonical
-from periplus.urls.units import UnitChoice, prefix_of, unit_list, unit_of, units_of
+from periplus_studies.units import UnitChoice, prefix_of, unit_list, unit_of, units_of
 
 
 def names(urls, units, choice=None):

@@ -7,7 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from periplus.analyse.webometrics import (
+from periplus.errors import UsageError
+from periplus.urls.canonical import canonical
+from periplus_studies.analyse import (
     class_of,
     co_inlinks,
     companion_set,
@@ -20,12 +22,17 @@ from periplus.analyse.webometrics import (
     unit_figures,
     unit_links,
 )
-from periplus.api.webometrics import SurveyOrder, external_links, mark_sites, survey_of
-from periplus.errors import UsageError
-from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus
-from periplus.model.webometrics import UnitLinks, WebFragment
-from periplus.urls.canonical import canonical
-from periplus.urls.units import promote, unit_of
+from periplus_studies.model import (
+    CompanionClass,
+    CompanionRules,
+    DocumentModel,
+    SiteMark,
+    SiteStatus,
+    UnitLinks,
+    WebFragment,
+)
+from periplus_studies.results import SurveyOrder, external_links, mark_sites, survey_of
+from periplus_studies.units import promote, unit_of
 from stored import page, stored
 
 A, B, C = "https://a.cz/", "https://www.b.cz/", "https://c.ac.uk/"

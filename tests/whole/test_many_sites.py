@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from voyage import crawled
 
-from periplus.api.webometrics import SurveyOrder, survey_of
-from periplus.model.survey import CompanionClass, CompanionRules
-from periplus.urls.units import unit_of
+from periplus_studies.model import CompanionClass, CompanionRules
+from periplus_studies.results import SurveyOrder, survey_of
+from periplus_studies.units import unit_of
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
 

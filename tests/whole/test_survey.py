@@ -16,20 +16,19 @@ import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, links, quick, ran, text, web
 from voyage import PATIENCE_S, PATIENT, Collection, command, environment, flags_for, plain, told, until
 
-from periplus.api import survey
-from periplus.api.survey import standing_of
-from periplus.api.webometrics import survey_of
 from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
-from periplus.model.survey import CompanionClass
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.model.webometrics import Campaign
-from periplus.present.harvest import standing_lines
-from periplus.schedule.survey import UnitScope, survey_policy
 from periplus.settings import Scope
 from periplus.store.sqlite import reading
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies.api import standing_of
+from periplus_studies.harvest import standing_lines
+from periplus_studies.model import Campaign, CompanionClass
+from periplus_studies.results import survey_of
+from periplus_studies.schedule import UnitScope, survey_policy
+from periplus_studies.units import unit_of
 from testweb import Page, Server, Site, Web, serve
 from testweb.wire import Answer
 

@@ -13,8 +13,8 @@ from test_ui_journey import follow, press
 from voyage import QUICK
 
 from browser import Browser
-from periplus.api.survey import campaign_of, marks_in
-from periplus.model.survey import SiteStatus
+from periplus_studies.api import campaign_of, marks_in
+from periplus_studies.model import SiteStatus
 from testweb import Server, serve
 
 PAGES = 90

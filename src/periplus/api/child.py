@@ -6,13 +6,14 @@ import signal
 from pathlib import Path
 from typing import cast
 
-from periplus.api import survey, topical_run
+from periplus.api import topical_run
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
 from periplus.features import parts
 from periplus.logs import JsonLines, configure_child
 from periplus.model.web import Url
 from periplus.settings import settings_from
+from periplus_studies import api as survey
 
 # by kind of run; the default is round robin over hosts
 POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run.KIND: topical_run.policy_of}

@@ -398,8 +398,8 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
     enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
-        from periplus.api.survey import campaign_here
-        from periplus.api.webometrics import pages_of_set
+        from periplus_studies.api import campaign_here
+        from periplus_studies.results import pages_of_set
 
         campaign = campaign_here(folder)
         return pages_of_set(connection, campaign.units if campaign else (), text.lower())

@@ -18,26 +18,14 @@ from periplus.model.job import Job
 from periplus.model.page import PageSummary
 from periplus.model.tables import Column
 from periplus.model.topic import KeywordList
-from periplus.ui import (
-    deleting,
-    graph,
-    live,
-    maps,
-    pages,
-    portals,
-    rendering,
-    start,
-    stories,
-    surveys,
-    tables,
-    topics,
-)
+from periplus.ui import deleting, graph, live, maps, pages, portals, rendering, start, stories, tables, topics
 from periplus.ui.description import TEXT, Handler, Routes, Screen, describe, enum, whole_number
 from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, needing, run_server
 from periplus.ui.state import AppState, CopyPending, state_of
 from periplus.ui.users import Role
 from periplus.values import JsonObject
+from periplus_studies import screens as surveys
 
 _C = "/c/{name}"
 _TOPIC = "/c/{name}/topic/{topic}"

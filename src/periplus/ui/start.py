@@ -12,7 +12,6 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from periplus.api import survey
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
@@ -26,6 +25,7 @@ from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
 from periplus.values import Place, frozen
+from periplus_studies import api as survey
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list

@@ -19,8 +19,8 @@ from periplus.jobs.presets import METHODS, crawl_order, judge_command, order_lin
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import TEXT_PARTS
 from periplus.model.web import Url
-from periplus.present.curves import write_harvest_svg
 from periplus.present.text import topic_values
+from periplus.present.trends import write_harvest_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
-from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.linkgraph import places_in_sorted
-from periplus.analyse.webometrics import (
+from periplus.api.facts import run_name
+from periplus.api.homes import editing
+from periplus.errors import UsageError
+from periplus.model.arrays import Ints
+from periplus.model.graph import REASONS, UrlRows
+from periplus.model.ports import RunRecord
+from periplus.model.visit import REASONS_OF, Reason, State
+from periplus.model.web import Url, UrlId
+from periplus.present.wording import REASON_WORDS, utc
+from periplus.settings import Settings, as_values, nearest
+from periplus.store.datasets import redirects as all_redirects
+from periplus.store.sqlite import reading, runs, schema
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.urls.canonical import url_id
+from periplus.urls.hosts import registered_domain
+from periplus.values import Pairs, Place, frozen
+from periplus_studies import store
+from periplus_studies.analyse import (
     between,
     co_inlinks,
     companion_set,
@@ -23,47 +39,35 @@ from periplus.analyse.webometrics import (
     unit_links,
     web_fragment,
 )
-from periplus.api.facts import run_name
-from periplus.api.homes import editing
-from periplus.errors import UsageError
-from periplus.model.arrays import Ints
-from periplus.model.graph import REASONS, UrlRows
-from periplus.model.ports import RunRecord
-from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, Unit
-from periplus.model.visit import REASONS_OF, Reason, State
-from periplus.model.web import Url, UrlId
-from periplus.model.webometrics import (
+from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
+from periplus_studies.harvest import harvest_of, harvest_rows, write_yield_curves
+from periplus_studies.model import (
+    CompanionClass,
+    CompanionRules,
     CompanionSite,
     Connectivity,
+    DocumentModel,
     HarvestRows,
     MethodSheet,
+    SiteMark,
     SurveyResults,
+    Unit,
     UnitLinks,
     UnitRecord,
     WebFragment,
 )
-from periplus.present.curves import write_yield_curves
-from periplus.present.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
-from periplus.present.graphs import write_network_gexf
-from periplus.present.network import (
+from periplus_studies.network import (
     matrix_of,
     network_of,
     survey_caption,
     write_heat_map,
     write_matrix_csv,
+    write_network_gexf,
     write_network_svg,
 )
-from periplus.present.survey_report import survey_report
-from periplus.present.wording import REASON_WORDS, utc
-from periplus.schedule.survey import ITEMS
-from periplus.settings import Settings, as_values, nearest
-from periplus.store.datasets import redirects as all_redirects
-from periplus.store.sqlite import reading, runs, schema, survey
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.urls.canonical import url_id
-from periplus.urls.hosts import registered_domain
-from periplus.urls.units import UnitChoice, UnitsOfUrls, unit_of, units_of
-from periplus.values import Pairs, Place, frozen
+from periplus_studies.report import survey_report
+from periplus_studies.schedule import ITEMS
+from periplus_studies.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 FORMATS = {
     "report": ("html",),
@@ -120,10 +124,10 @@ def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order:
     with reading.snapshot(connection):
         records = tuple(runs.run_records(connection))
         chosen = tuple(units) or _units_of_starts(records)
-        urls = survey.every_url(connection)
-        links, redirects = survey.hyperlinks(connection), all_redirects(SqliteReader(connection))
-        contents, asked = survey.contents(connection), survey.fetch_order(connection)
-        marks = schema.marks(connection)
+        urls = store.every_url(connection)
+        links, redirects = store.hyperlinks(connection), all_redirects(SqliteReader(connection))
+        contents, asked = store.contents(connection), store.fetch_order(connection)
+        marks = store.marks(connection)
     assigned = units_of(urls.texts, chosen, order.choice)
     return SurveyRows(
         urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records
@@ -247,7 +251,7 @@ def _parameters(order: SurveyOrder, last: RunRecord | None) -> Pairs:
         ("document model", order.model.value),
         (
             "links counted",
-            ", ".join(kind.value for kind in survey.HYPERLINKS)
+            ", ".join(kind.value for kind in store.HYPERLINKS)
             + "; each pair of documents once; none from a document to itself",
         ),
         ("merged", "redirects and aliases, http with https, fetched pages of equal bytes within a unit"),
@@ -317,7 +321,7 @@ def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
 def mark_sites(place: Place, noted: Iterable[SiteMark], now: float) -> None:
     """Stores the user's status and tags of sites. Raises NoCollection, StoreError."""
     with editing(place) as folder, schema.writing(folder) as connection:
-        schema.store_marks(connection, noted, now)
+        store.store_marks(connection, noted, now)
 
 
 def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: str) -> list[UrlId]:
@@ -335,14 +339,6 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
         inside[:] = False
         inside[[site.unit for site in companions if site.kind == name]] = True
     return list(map(UrlId, rows.urls.ids[inside[rows.assigned.numbers]].tolist()))
-
-
-def external_links(folder: Place) -> Iterator[survey.ExternalLink]:
-    """All links between hosts with anchor text, position and page title; streamed."""
-    with (
-        reading.moment(Path(folder)) as connection,
-    ):
-        yield from survey.external_links(connection)
 
 
 def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:

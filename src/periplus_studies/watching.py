@@ -1,93 +1,30 @@
-"""Cache of maps, surveys and search indexes for the next click."""
+"""Surveys as the screens show them: read and counted for the next click, and live, for any number of browsers."""
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from periplus.api import search_index, survey
 from periplus.api.cache import LruCache
-from periplus.api.collection import Collection
-from periplus.api.segments import rules_mtime_ns
-from periplus.api.site import Site
-from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, read_page, write_table
-from periplus.api.webometrics import SurveyOrder, SurveyRows, results, survey_rows_of
-from periplus.errors import PeriplusError, UsageError
-from periplus.model.survey import SURVEY_LINKS, SiteMark
+from periplus.errors import UsageError
 from periplus.model.tables import Table
-from periplus.model.webometrics import SurveyResults
-from periplus.present.survey_report import STANDING, standing_rows, survey_table
-from periplus.retrieval.index import IndexBusy
-from periplus.schedule.survey import campaign_from
-from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite import survey as stored_survey
+from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite import tables as stored_tables
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.ui.watching import SurveyMoment
+from periplus.store.sqlite.listing import SqliteReader, SqliteVisits
 from periplus.values import frozen
-
-MAPS = 2  # of a million pages each takes 0.5 GB
-READ_S = 120.0
-SMALL_URLS = 10_000  # whose map is made in 0.3 s
+from periplus_studies import api, store
+from periplus_studies.api import PLAN, LinkChoice, depth_settings, standing
+from periplus_studies.model import SURVEY_LINKS, CampaignProgress, SiteMark, SurveyResults
+from periplus_studies.report import STANDING, standing_rows, survey_table
+from periplus_studies.results import SurveyOrder, SurveyRows, results, survey_rows_of
+from periplus_studies.schedule import SurveyPolicy, campaign_from, survey_policy
 
 _Key = tuple[object, ...]
-
-
-class Maps:
-    """The latest maps, recomputed when a collection has changed. Thread-safe; one map is computed at a time."""
-
-    def __init__(self) -> None:
-        self._sites: LruCache[_Key, Site] = LruCache(MAPS)
-
-    def cached_site(self, folder: Path, site: str) -> Site | None:
-        """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
-        with reading.open_reader(folder) as connection:
-            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
-            is_small = SqliteReader(connection).count_urls() <= SMALL_URLS
-        return self.of(folder, site) if is_small else self._sites.get(key)
-
-    def of(self, folder: Path, site: str) -> Site:
-        """Raises UsageError where there is no map, NoCollection, StoreError."""
-        with reading.open_reader(folder) as connection:
-            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
-
-        def make() -> Site:
-            with Collection(folder, time_limit_s=READ_S) as collection:
-                return collection.map(site)
-
-        return self._sites.get_or_make(key, make)
-
-
-class Indexing:
-    """Search indexes updated in the background, by one thread for the collections of a query."""
-
-    def __init__(self) -> None:
-        self._lock, self._threads = threading.Lock(), dict[tuple[Path, ...], threading.Thread]()
-
-    def is_done(self, folders: Sequence[Path], wait_s: float) -> bool:
-        """Whether the indexes have all that is stored; False: not after wait_s, and the work goes on."""
-        behind = tuple(folder for folder in folders if search_index.standing(folder) != (0, True))
-        if not behind:
-            return True
-        with self._lock:
-            thread = self._threads.get(behind)
-            if thread is None or not thread.is_alive():
-                thread = self._threads[behind] = threading.Thread(target=_caught_up, args=behind, daemon=True)
-                thread.start()
-        thread.join(wait_s)
-        return not thread.is_alive()
-
-
-def _caught_up(*folders: Path) -> None:
-    """The search itself reports errors of the update."""
-    for folder in folders:
-        with contextlib.suppress(PeriplusError, IndexBusy):
-            search_index.catch_up(folder)
 
 
 SURVEYS = 4  # as they were counted
@@ -135,8 +72,8 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
     if table is None:
         raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
     with reading.open_reader(folder) as connection:
-        key = (folder.resolve(), stored_tables.version(connection), stored_survey.note(connection, PLAN), choice)
-    return LazyTable(table, key, lambda: survey.links(folder, replace(choice, limit=LINKS)))
+        key = (folder.resolve(), stored_tables.version(connection), SqliteReader(connection).note(PLAN), choice)
+    return LazyTable(table, key, lambda: api.links(folder, replace(choice, limit=LINKS)))
 
 
 @dataclass(slots=True)
@@ -156,7 +93,7 @@ class Surveys:
         Raises UsageError, NoCollection, StoreError.
         """
         with self._counted.lock, reading.open_reader(folder) as connection:
-            plan, marks = stored_survey.note(connection, PLAN), schema.marks(connection)
+            plan, marks = SqliteReader(connection).note(PLAN), store.marks(connection)
             campaign = campaign_from(plan, folder)
             order = replace(order, title=campaign.title, item=campaign.item)
             key = (folder.resolve(), plan, tuple(marks.values()), order)
@@ -188,3 +125,84 @@ class Surveys:
     def _store_table(self, lazy: LazyTable) -> reading.Connection:
         key = (lazy.table.name, *lazy.key)
         return self._tables.get_or_make(key, lambda: stored_tables.computed_database((lazy.table, lazy.rows())))
+
+
+SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
+
+LEAST_S = 1.0  # so long each look is shown
+
+CATCH_UP_S = 0.7  # time of one update; a long unread survey takes several
+
+CACHED_SURVEYS = 20  # campaigns that are watched at once: 8 bytes a link each
+
+
+@frozen
+class SurveyMoment:
+    """A survey now. seq: grows with every change; behind: stored pages that are not in it yet."""
+
+    seq: int
+    standing: CampaignProgress
+    behind: bool
+
+
+@dataclass(slots=True)
+class _SurveyWatch:
+    """State of a survey between updates."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    plan: str = ""
+    policy: SurveyPolicy | None = None
+    seen: tuple[int, int, str] = (0, 0, "")  # runs, visits, plan of the last look
+    fetched: int = 0  # by all runs: less than before, if pages were deleted
+    moment: SurveyMoment | None = None
+    good_until: float = 0.0
+
+
+class SurveyWatchers:
+    """Reads surveys for all browsers. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._watches: LruCache[Path, _SurveyWatch] = LruCache(CACHED_SURVEYS)
+
+    def look(self, folder: Path) -> SurveyMoment:
+        """Raises UsageError where there is no survey, NoCollection, StoreError."""
+        watch = self._watches.get_or_make(folder.resolve(), _SurveyWatch)
+        with watch.lock, reading.open_reader(folder) as connection:
+            plan = SqliteReader(connection).note(PLAN)
+            if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
+                began = time.monotonic()
+                with reading.snapshot(connection):
+                    watch.moment = _survey_moment(folder, watch, connection)
+                watch.good_until = time.monotonic() + max(LEAST_S, (time.monotonic() - began) / SHARE)
+                if watch.moment.behind:
+                    watch.good_until = 0.0
+            return watch.moment
+
+
+def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
+    plan = SqliteReader(connection).note(PLAN)
+    campaign = campaign_from(plan, folder)
+    seen = (*stored_tables.version(connection), plan)
+    if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
+        return watch.moment
+    fetched = sum(run.fetched for run in runs.run_records(connection))
+    deleted, watch.fetched = fetched < watch.fetched, fetched
+    if watch.policy is None or plan != watch.plan or deleted:
+        watch.plan = plan
+        # pages of a site need not be distinguished: orders take half a megabyte a site
+        by_depth = dataclasses.replace(campaign, within="breadth")
+        watch.policy = survey_policy(by_depth, depth_settings(runs.run_records(connection)))
+    reader = SqliteVisits(connection)
+    behind = _caught_up(watch.policy, reader)
+    watch.seen = seen
+    return SurveyMoment(watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.policy, reader), behind)
+
+
+def _caught_up(policy: SurveyPolicy, reader: SqliteVisits) -> bool:
+    """Books what is new, for CATCH_UP_S at most. Whether more is there."""
+    end = time.monotonic() + CATCH_UP_S
+    for visit in reader.visits(policy.mark):
+        policy.learn([visit])
+        if time.monotonic() > end:
+            return True
+    return False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,22 +29,26 @@ from periplus.cli.options import (
     settings_of,
     verbose_option,
 )
+from periplus.cli.progress import Display, troubles
 from periplus.errors import UsageError
-from periplus.model.survey import SURVEY_LINKS
+from periplus.model.job import JobProgress
 from periplus.present.tables import FORMATS as ROW_FORMATS
-from periplus.present.wording import count_of
+from periplus.present.wording import count_of, duration
 from periplus.values import Place
+from periplus_studies.model import SURVEY_LINKS
 
 if TYPE_CHECKING:
-    from periplus.model.survey import Unit
-    from periplus.model.webometrics import SurveyResults
+    from rich.console import RenderableType
+
+    from periplus_studies.api import RunProgress
+    from periplus_studies.model import SurveyResults, Unit
 
 
 # Results of a survey: its tables of links, its report, its drawings and files.
 
-# of present.survey_report
+# of `report`
 TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")
-# of api.webometrics.FORMATS
+# of `results.FORMATS`
 DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg"}
 
 
@@ -65,9 +70,9 @@ def links(place: Place, format: str, output: Path | None, limit: int | None, **f
     internal: depth and whether the target was processed; external: anchor and surroundings; bad: href values that are
     not URLs.
     """
-    from periplus.api import survey as surveys
     from periplus.api.homes import home_of
     from periplus.present.tables import write_table
+    from periplus_studies import api as surveys
 
     sure, delete = flags.pop("yes"), flags.pop("delete")
     folder = collection_folder(place)
@@ -106,7 +111,7 @@ _counting_options = options(
 @collection_option
 def report(collection: Place | None, output: Path | None, **counting: Any) -> None:
     """Write one page: companion set with classes, indicators, matrix, drawings, completeness, and the method sheet."""
-    from periplus.api.webometrics import write_survey
+    from periplus_studies.results import write_survey
 
     results = _results(collection_folder(collection), counting)
     with open_output(output, exact=True) as out:
@@ -132,9 +137,9 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
     periplus survey export network -f gexf -o network.gexf
     periplus survey export fragment -f xml           the conceptual model of the web fragment
     """
-    from periplus.api.webometrics import write_survey
-    from periplus.present.survey_report import survey_table
     from periplus.present.tables import write_table
+    from periplus_studies.report import survey_table
+    from periplus_studies.results import write_survey
 
     ending = output.suffix.removeprefix(".") if output else ""
     results = _results(collection_folder(collection), counting)
@@ -166,8 +171,8 @@ def mark(sites: tuple[str, ...], place: Place, status: str, tags: tuple[str, ...
     periplus survey mark shop.example ads.example --status out --tag advertising
     """
     from periplus.acquire.clock import SystemClock
-    from periplus.api.survey import decide
-    from periplus.model.survey import SiteStatus
+    from periplus_studies.api import decide
+    from periplus_studies.model import SiteStatus
 
     if start and (len(sites) > 1 or status != "in"):
         raise UsageError("--start goes with --status in and one site")
@@ -176,10 +181,10 @@ def mark(sites: tuple[str, ...], place: Place, status: str, tags: tuple[str, ...
 
 
 def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
-    from periplus.api.survey import campaign_of
-    from periplus.api.webometrics import SurveyOrder, survey_of
-    from periplus.model.survey import GLOBAL_SITES, CompanionRules, DocumentModel
-    from periplus.urls.units import UnitChoice
+    from periplus_studies.api import campaign_of
+    from periplus_studies.model import GLOBAL_SITES, CompanionRules, DocumentModel
+    from periplus_studies.results import SurveyOrder, survey_of
+    from periplus_studies.units import UnitChoice
 
     campaign = campaign_of(folder)
     listed = counting["global_list"]
@@ -265,8 +270,8 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
     `www.` never makes a separate site.
     """
     from periplus.api.homes import home_of
-    from periplus.api.survey import create as begin
-    from periplus.model.webometrics import Campaign
+    from periplus_studies.api import create as begin
+    from periplus_studies.model import Campaign
 
     units = _units(starts, lists)
     begin(
@@ -294,8 +299,8 @@ def create(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place, *
 @place_option
 def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Place, **flags: Any) -> None:
     """Add sites; a run that is at work takes them up within a second."""
-    from periplus.api.survey import add_sites
-    from periplus.urls.units import unit_of
+    from periplus_studies.api import add_sites
+    from periplus_studies.units import unit_of
 
     described = any(flags[name] for name in ("name", "short", "prefixes", "bundle")) or not flags["official"]
     if described and (len(starts) != 1 or lists):
@@ -314,7 +319,7 @@ def add(starts: tuple[str, ...], lists: tuple[Any, ...], place: Place, **flags: 
 @place_option
 def remove(names: tuple[str, ...], place: Place) -> None:
     """Remove sites, by name, short name or prefix. Fetched pages are kept; no more are fetched."""
-    from periplus.api.survey import remove_sites
+    from periplus_studies.api import remove_sites
 
     campaign, gone = remove_sites(place, names)
     click.echo(f"Took out {', '.join(unit.name for unit in gone)}; there are {len(campaign.units):,}", err=True)
@@ -332,10 +337,10 @@ def run(place: Place, quiet: bool, verbose: int, **flags: Any) -> None:
     You can kill it at any time: no link is lost, and the rule's state is restored. One request at a time to a host;
     robots.txt is obeyed. By default depth below the start is limited to 5 (--max-depth), and sitemaps are not read.
     """
-    from periplus.api.survey import DEFAULTS, change
-    from periplus.api.survey import run as go_on
     from periplus.cli.crawl import EXIT, EXIT_INTERRUPT, StopOnSignal, configure_logs, notice, say_end
-    from periplus.cli.progress import campaign_display
+    from periplus_studies.api import DEFAULTS, change
+    from periplus_studies.api import run as go_on
+    from periplus_studies.commands import campaign_display
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey counts pages over all its runs: use --pages, not --max-pages")
@@ -356,8 +361,8 @@ def run(place: Place, quiet: bool, verbose: int, **flags: Any) -> None:
 @place_option
 def stop(place: Place) -> None:
     """Ask the run that is at work, in another terminal or job, to stop."""
-    from periplus.api.survey import campaign_of
-    from periplus.api.survey import stop as ask
+    from periplus_studies.api import campaign_of
+    from periplus_studies.api import stop as ask
 
     campaign_of(place)
     ask(place)
@@ -376,8 +381,8 @@ def status(place: Place, format: str, as_json: bool, most: int, output: Path | N
 
 
 def _show(place: Place, output: Any, *, most: int = -1, as_json: bool = False) -> None:
-    from periplus.api.survey import standing_of
-    from periplus.present.harvest import standing_lines, write_standing_json
+    from periplus_studies.api import standing_of
+    from periplus_studies.harvest import standing_lines, write_standing_json
 
     standing = standing_of(place)
     if output is sys.stderr:
@@ -392,7 +397,7 @@ def _show(place: Place, output: Any, *, most: int = -1, as_json: bool = False) -
 
 
 def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
-    from periplus.urls.units import unit_list, unit_of
+    from periplus_studies.units import unit_list, unit_of
 
     units = (*(unit_of(start) for start in starts), *(unit for file in lists for unit in unit_list(file.read())))
     if not units:
@@ -406,3 +411,42 @@ def _changes(flags: dict[str, Any]) -> dict[str, Any]:
 
 for _command in (links, mark, report, export):
     survey.add_command(_command)
+
+
+MOST_SITES = 15
+
+
+@contextlib.contextmanager
+def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[RunProgress], bool]]:
+    """Watcher of a survey: shows its sites on a terminal, its harvest elsewhere, and returns whether the user stopped
+    it.
+    """
+    from periplus_studies.harvest import completeness_text, standing_lines
+
+    def watch(watched: RunProgress) -> bool:
+        progress, counts = watched.progress, watched.progress.counts
+        if progress.indexing is not None:
+            display.show_indexing(progress.indexing, stopped=(is_stopped := stopped()))
+            return is_stopped
+        rate = counts.fetched / progress.elapsed_s if progress.elapsed_s else 0.0
+        parts = [duration(progress.elapsed_s), f"{watched.pages:,} pages in all", f"{rate:.1f}/s"]
+        head = " · ".join([*parts, *troubles(progress)])
+
+        def line() -> str:
+            harvest = watched.standing().harvest
+            return (
+                f"{head} · {harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page "
+                f"lately; complete: {completeness_text(harvest)}"
+            )
+
+        def drawing() -> RenderableType:
+            from rich.text import Text
+
+            return Text("\n".join([head, "", *standing_lines(watched.standing(), most=MOST_SITES)]))
+
+        job = JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{rate:.1f} pages a second")
+        display.show(job, line, drawing)
+        return stopped()
+
+    with Display(quiet=quiet) as display:
+        yield watch

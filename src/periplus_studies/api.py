@@ -14,28 +14,39 @@ from pathlib import Path
 import numpy as np
 
 from periplus.acquire.clock import SystemClock
-from periplus.analyse.harvest import harvest_of, harvest_rows
-from periplus.analyse.webometrics import companions_worth_reading
 from periplus.api.changing import changing
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, open_run, run_outcome, work
 from periplus.api.homes import folder_of, home_of, workable
 from periplus.api.rules import rules_text
-from periplus.api.webometrics import mark_sites
 from periplus.errors import NoCollection, UsageError
 from periplus.model.ports import CrawlHome, RunRecord, RunStore, VisitReader
-from periplus.model.survey import SURVEY_LINKS, CompanionRules, SiteMark, SiteStatus, Unit
 from periplus.model.tables import Row, row_maker
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
-from periplus.model.webometrics import (
+from periplus.present.wording import REASON_WORDS, why_not
+from periplus.settings import Settings, settings_from
+from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.urls.hosts import is_within
+from periplus.urls.scope import site_key
+from periplus.values import Place, frozen
+from periplus_studies import store
+from periplus_studies.analyse import companions_worth_reading
+from periplus_studies.harvest import harvest_of, harvest_rows
+from periplus_studies.model import (
+    SURVEY_LINKS,
     Campaign,
     CampaignProgress,
+    CompanionRules,
     Harvest,
+    SiteMark,
     SiteProgress,
+    SiteStatus,
+    Unit,
 )
-from periplus.present.wording import REASON_WORDS, why_not
-from periplus.schedule.bandit import CLICK_LINKS
-from periplus.schedule.survey import (
+from periplus_studies.results import mark_sites
+from periplus_studies.rules import CLICK_LINKS
+from periplus_studies.schedule import (
     SurveyPolicy,
     YieldRecord,
     campaign_from,
@@ -47,14 +58,8 @@ from periplus.schedule.survey import (
     target_pages,
     within_of,
 )
-from periplus.settings import Settings, settings_from
-from periplus.store.sqlite import reading, schema, survey
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.survey import LinkKey
-from periplus.urls.hosts import is_within
-from periplus.urls.scope import site_key
-from periplus.urls.units import prefix_of, promote, unit_finder, unit_of
-from periplus.values import Place, frozen
+from periplus_studies.store import LinkKey
+from periplus_studies.units import prefix_of, promote, unit_finder, unit_of
 
 PLAN, STOP = "survey", "survey_stop"  # names of notes in the collection
 
@@ -455,15 +460,15 @@ def delete(place: Place, choice: LinkChoice) -> int:
         connection = stack.enter_context(schema.writing(folder))
         stack.enter_context(follow(connection))
         if choice.kind == "bad":
-            return survey.delete_bad(connection, [key for key in keys if isinstance(key, int)])
-        return survey.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])
+            return store.delete_bad(connection, [key for key in keys if isinstance(key, int)])
+        return store.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])
 
 
 def _select(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
     """(key, row) of the selected links."""
     if choice.kind not in SURVEY_LINKS:
         raise UsageError(f"unknown kind of link {choice.kind!r}: choose among {', '.join(SURVEY_LINKS)}")
-    units = campaign_from(survey.note(connection, PLAN), folder).units
+    units = campaign_from(SqliteReader(connection).note(PLAN), folder).units
     only, place_of, row = _place(units, choice.site), unit_finder(units), row_maker(SURVEY_LINKS[choice.kind].names)
     values = _bad_values if choice.kind == "bad" else _link_values
     keyed = (
@@ -478,7 +483,7 @@ _KeyedRows = Iterator[tuple[LinkKey | int, Url, tuple[object, ...]]]  # (key, pa
 
 
 def _bad_values(connection: reading.Connection, choice: LinkChoice, _: Callable[[Url], int | str]) -> _KeyedRows:
-    for bad in survey.bad_links(connection, choice.page, choice.target, choice.anchor):
+    for bad in store.bad_links(connection, choice.page, choice.target, choice.anchor):
         yield bad.row, bad.page, (bad.text, bad.why, bad.anchor, bad.position)
 
 
@@ -486,7 +491,7 @@ def _link_values(
     connection: reading.Connection, choice: LinkChoice, place_of: Callable[[Url], int | str]
 ) -> _KeyedRows:
     internal = choice.kind == "internal"
-    for link in survey.links(connection, choice.page, choice.target, choice.anchor):
+    for link in store.links(connection, choice.page, choice.target, choice.anchor):
         if (place_of(link.target) == place_of(link.page)) == internal:
             within = (link.target, link.depth, link.visited, link.reason, link.anchor)
             outside = (link.target, link.anchor, link.key.position, link.title, link.times)
@@ -554,7 +559,7 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
     with reading.open_reader(folder) as connection:
         met = list(SqliteReader(connection).site_names().values())
-        noted = {prefix for unit in units for prefix in unit.prefixes} | schema.marks(connection).keys()
+        noted = {prefix for unit in units for prefix in unit.prefixes} | store.marks(connection).keys()
     for name in sites:
         if name in named:
             yield from named[name]
@@ -578,4 +583,4 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
 def marks_in(folder: Path) -> dict[str, SiteMark]:
     """Stored marks, by prefix. Raises NoCollection, StoreError."""
     with reading.open_reader(folder) as connection:
-        return schema.marks(connection)
+        return store.marks(connection)

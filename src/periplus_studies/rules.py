@@ -17,10 +17,10 @@ from periplus.features import blame, loaded
 from periplus.model.frontier import ReadyHost
 from periplus.model.page import LinkKind
 from periplus.model.web import SiteKey, Url
-from periplus.model.webometrics import RECENT_PAGES
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_name, registered_domain
 from periplus.values import frozen
+from periplus_studies.model import RECENT_PAGES
 
 # All arrays have the shape worlds x sites: a campaign is one world; a simulation runs hundreds of worlds at once with
 # the same code.

@@ -13,51 +13,48 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from periplus.api import homes
-from periplus.api import survey as api_survey
 from periplus.api.functions import open_collection
-from periplus.api.survey import LinkChoice, campaign_here, decide, marks_in
 from periplus.api.tables import TableQuery
-from periplus.api.webometrics import FORMATS, SurveyOrder, write_survey
 from periplus.errors import NoCollection, PeriplusError, UsageError
-from periplus.jobs.presets import (
-    PAGE_NUMBERS,
-    RULE_WORDS,
-    SURVEY_PAGES,
-    choice,
-    command_line,
-    decimal,
-    folder_name,
-    survey_request,
-    survey_run,
-    units_of_text,
-    whole,
-)
-from periplus.model.survey import (
-    GLOBAL_SITES,
-    SURVEY_LINKS,
-    CompanionClass,
-    CompanionRules,
-    DocumentModel,
-    SiteMark,
-    SiteStatus,
-)
-from periplus.model.webometrics import Campaign, CompanionSite, SiteProgress
-from periplus.present.curves import write_yield_curves
-from periplus.present.harvest import completeness_text, round_robin_text
-from periplus.present.network import matrix_part, survey_caption
-from periplus.present.survey_report import HEAT_SITES
-from periplus.schedule.survey import within_of
+from periplus.jobs.presets import choice, command_line, decimal, folder_name, whole
 from periplus.settings import SUFFIX
 from periplus.ui import rendering
 from periplus.ui.live import push
-from periplus.ui.remembered import LINKS, CountedSurvey, LazyTable, link_table, result_table, standing_table
 from periplus.ui.rendering import RefusedForm
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, send_file
-from periplus.ui.watching import SurveyMoment
-from periplus.urls.units import UnitChoice
 from periplus.values import JsonObject, Pairs, Place, frozen
+from periplus_studies import api as api_survey
+from periplus_studies.api import LinkChoice, campaign_here, decide, marks_in
+from periplus_studies.forms import PAGE_NUMBERS, RULE_WORDS, SURVEY_PAGES, survey_request, survey_run, units_of_text
+from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
+from periplus_studies.model import (
+    GLOBAL_SITES,
+    SURVEY_LINKS,
+    Campaign,
+    CompanionClass,
+    CompanionRules,
+    CompanionSite,
+    DocumentModel,
+    SiteMark,
+    SiteProgress,
+    SiteStatus,
+)
+from periplus_studies.network import matrix_part, survey_caption
+from periplus_studies.report import HEAT_SITES
+from periplus_studies.results import FORMATS, SurveyOrder, write_survey
+from periplus_studies.schedule import within_of
+from periplus_studies.units import UnitChoice
+from periplus_studies.watching import (
+    LINKS,
+    CountedSurvey,
+    LazyTable,
+    SurveyMoment,
+    link_table,
+    result_table,
+    standing_table,
+)
 
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # shown while they change; the table has all

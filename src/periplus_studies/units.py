@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from periplus.errors import UsageError
-from periplus.model.survey import Unit
-from periplus.model.web import HostKey, Url
+from periplus.model.web import Url
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_ip, registered_domain
 from periplus.urls.scope import site_key
 from periplus.values import Pairs, frozen
+from periplus_studies.model import Unit
 
 if TYPE_CHECKING:  # not imported at the start of a crawl
     from periplus.model.arrays import Ints32
@@ -71,12 +71,6 @@ def prefix_of(text: str) -> str:
     url = canonical(scheme + bare.removeprefix("*."))
     path = url[url.index("/", 8) :].partition("?")[0].rstrip("/")
     return ("*." if below else "") + site_key(url) + path
-
-
-def root_of(host: HostKey) -> Url:
-    """A root URL of the host. Only its port matters to sites, not its scheme."""
-    name, _, port = host.rpartition(":")
-    return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
 
 
 def unit_of(

@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
-from periplus.model.survey import Unit
-from periplus.model.webometrics import (
+from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
+from periplus.present.markup import attributes, characters, escape_xml
+from periplus.present.tables import json_text
+from periplus.present.wording import count_of, iso, number
+from periplus_studies.model import (
     CompanionSite,
     FragmentModel,
     MethodSheet,
     SetRelation,
     SiteSet,
     SurveyResults,
+    Unit,
     UnitFigures,
 )
-from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
-from periplus.present.markup import attributes, characters, escape_xml
-from periplus.present.tables import json_text
-from periplus.present.wording import count_of, iso, number
 
 NAMESPACE = "urn:periplus:fragment:1"
 Value = str | int | float | bool

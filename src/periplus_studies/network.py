@@ -1,26 +1,21 @@
-"""Circles and arrows: the network of a survey's sites, what is near a page, and a survey's matrix of links."""
+"""The network of a survey's sites as circles and arrows and as GEXF, and its matrix of links."""
 
 from __future__ import annotations
 
 import csv
 import math
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 import numpy as np
 
-from periplus.model.survey import CompanionClass
-from periplus.model.visit import State
-from periplus.model.webometrics import SurveyResults, UnitFigures
 from periplus.present.draw import (
     Circles,
     Key,
     caption,
     element,
-    folder_hues,
     heading,
     legend,
     scope_rules,
@@ -28,9 +23,11 @@ from periplus.present.draw import (
     text_px,
     write_sheet,
 )
+from periplus.present.graphs import GexfFile, GexfNode
 from periplus.present.tables import harmless
 from periplus.present.wording import count_of, iso, number, visible
 from periplus.values import frozen
+from periplus_studies.model import CompanionClass, SurveyResults, UnitFigures
 
 SHOWN_CLASSES = frozenset({CompanionClass.COMMUNICATOR, CompanionClass.STRONG, CompanionClass.WEAK})
 TARGET = "target"
@@ -214,96 +211,6 @@ def _network_legend(network: Network, most: int, widest: int, arrows: int) -> tu
     return [parts_row, row], max(parts_end, end, LEAST_WIDTH)
 
 
-EGO_ARROWS = 240  # more is unreadable; links of the middle are kept, then the strongest
-EGO_RADII = 30.0, 6.0  # px: the largest by rank, the smallest; below 6 a finger misses them
-EGO_NAME_SIGNS = 26
-EGO_TOP = 92.0  # px for the legend
-
-
-class EgoNode(NamedTuple):
-    """A page, directory or site in a neighbourhood.
-
-    url: its page with the greatest rank; name: the title of a page, or a directory or site; part: meaning of its
-    colour; fetched: number of fetched pages; links_here, linked: links to the middle, and from it; score: 0 to 100,
-    logarithmic, among all nodes of its kind.
-    """
-
-    url: str
-    name: str
-    part: str
-    state: State
-    step: int
-    pages: int
-    fetched: int
-    score: int
-    links_here: int
-    linked: int
-
-
-def write_ego_svg(
-    nodes: Sequence[EgoNode],
-    ranks: Sequence[float],
-    ends: Sequence[tuple[int, int, int]],
-    about: str,
-    out: TextIO,
-    *,
-    link: Callable[[str], str] | None = None,
-) -> None:
-    """The neighbourhood as SVG, light and dark as the reader's system; the same values give the same bytes. out: UTF-8.
-
-    nodes: the middle first; ranks: of all pages of each; ends: (source, end, links) by place in nodes, most links
-    first. link: the address that a circle leads to, by its URL, for a page that has `draw.STYLE` in its style sheet;
-    None: a drawing that needs nothing else.
-    """
-    rank = np.maximum(ranks, 0.0)
-    radius = np.maximum(EGO_RADII[0] * np.sqrt(rank / max(float(rank.max()), 1e-30)), EGO_RADII[1])
-    radius[0] += 4  # its ring
-    names = short_names([node.name for node in nodes], EGO_NAME_SIGNS)
-    arrows = sorted(ends, key=lambda arrow: (0 not in arrow[:2], -arrow[2], arrow))[:EGO_ARROWS]
-    hues = folder_hues(Counter(node.part for node in nodes))
-    undrawn = len(ends) - len(arrows)
-    about += f"; {count_of(undrawn, 'link')} among them not drawn" if undrawn else ""
-    keys, width = _ego_legend(nodes, hues)
-    circles, size = Circles.arrange(radius, names, ends, (max(width, text_px(about) + 28), EGO_TOP))
-    marks = [caption(14, 22, about, "soft"), *keys]
-    for source, target, links in reversed(arrows):
-        kind = "own" if 0 in (source, target) else "soft"
-        marks.append(circles.arrow(source, target, 0.8 + 0.5 * math.log1p(links - 1), kind))
-    labels = circles.labels(sorted(range(len(names)), key=lambda at: (at > 0, -radius[at], at)), (size[0], EGO_TOP))
-    for place, node in enumerate(nodes):
-        kind = hues.get(node.part, "grey") + ("" if node.fetched else " cited")
-        ring = circles.circle(0, "middle") if place == 0 else ""
-        shown = circles.circle(place, kind, 4.0 if ring else 0.0) + ring + labels.get(place, "")
-        hint = _ego_hint(node) + (", in the middle" if ring else "")
-        if link is None:
-            marks.append(element("g", "", shown, hint))
-        else:
-            marks.append(element("a", "", shown, hint, href=link(node.url), aria_label=f"{names[place]}: {hint}"))
-    write_sheet(out, size, f"Links around {nodes[0].name}", marks, kind="ego", embedded=link is not None)
-
-
-def _ego_hint(node: EgoNode) -> str:
-    state = f"{count_of(node.fetched, 'page')} fetched" if node.pages > 1 else "fetched"
-    ways = [
-        f"{count_of(many, 'link')} {word}"
-        for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle"))
-        if many
-    ]
-    about = ", ".join([*ways, f"score {node.score}"])
-    return visible(f"{node.name}: {state if node.fetched else 'cited, not fetched'}, {about}")
-
-
-def _ego_legend(nodes: Sequence[EgoNode], hues: dict[str, str]) -> tuple[list[str], float]:
-    """(colours, then outlines; the least width of a sheet that holds them)"""
-    names = short_names(list(hues), EGO_NAME_SIGNS)
-    keys = [Key(name, "circle", hue) for name, hue in zip(names, hues.values(), strict=True)]
-    if any(node.part not in hues for node in nodes):
-        keys.append(Key("others", "circle", "grey"))
-    colours, end = legend(keys, 16, 50)
-    keys = [Key("fetched", "circle", "grey"), Key("dashed: cited, not fetched", "circle", "grey cited")]
-    return [colours, legend([*keys, Key("area: rank · width: links")], 16, 76)[0]], max(end, LEAST_WIDTH)
-
-
 def survey_caption(results: SurveyResults) -> str:
     """Caption of every figure: run, unit, model, share of pages read."""
     fetched = sum(figures.fetched for figures in results.figures)
@@ -441,3 +348,40 @@ def _matrix_keys(most: int) -> Iterator[Key]:
         if low < past:
             yield Key(number(low) if low == past - 1 else f"{number(low)}–{number(past - 1)}", "rect", f"s{step}")
     yield Key("self-links", "rect", "self")
+
+
+_SITE_COLUMNS = {
+    "name": "string",
+    "set": "string",
+    "fetched": "boolean",
+    "pages": "long",
+    "cited_by": "int",
+    "prefix": "string",
+    "tld": "string",
+}
+
+_SITE_COLOURS = {
+    TARGET: (47, 127, 134),
+    "communicator": (180, 81, 63),
+    "strong": (208, 168, 83),
+    "global": (91, 127, 174),
+}
+
+_OTHER_SITE = (141, 147, 143)
+
+
+def write_network_gexf(results: SurveyResults, network: Network, out: TextIO) -> None:
+    """GEXF of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links."""
+    most = max((site.pages for site in network.sites), default=1) or 1
+    nodes = []
+    for site in network.sites:
+        prefix = results.units[site.unit].prefixes[0]
+        host = prefix.partition("/")[0].partition(":")[0]
+        domain = host.rpartition(".")[2] if "." in host else ""
+        counts = (str(site.fetched).lower(), str(site.pages), str(site.cited_by))
+        values = (site.name, site.part, *counts, prefix, domain)
+        size = 4 + 36 * (site.pages / most) ** 0.5
+        nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
+    caption = survey_caption(results)
+    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows))
+    head.write(nodes, network.arrows, out)

@@ -17,18 +17,17 @@ from periplus.model.arrays import Ints
 from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import CLICK_KINDS
 from periplus.model.ports import CrawlScope
-from periplus.model.survey import Unit
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.model.webometrics import Campaign
-from periplus.schedule.bandit import CLICK_LINKS, Novelty, SitePolicy, parse_rule
-from periplus.schedule.bandit import Unit as RewardUnit
 from periplus.schedule.order import PageOrder, Sighting
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
-from periplus.urls.hosts import host_key
+from periplus.urls.hosts import host_key, root_of
 from periplus.urls.scope import SiteScope, site_key, site_scope
-from periplus.urls.units import root_of, unit_finder
+from periplus_studies.model import Campaign, Unit
+from periplus_studies.rules import CLICK_LINKS, Novelty, SitePolicy, parse_rule
+from periplus_studies.rules import Unit as RewardUnit
+from periplus_studies.units import unit_finder
 
 ITEMS = ("page", "host", "domain")
 WITHIN = ("breadth", "learned")

@@ -10,16 +10,14 @@ from operator import itemgetter
 from typing import Any
 
 from periplus.errors import UsageError
-from periplus.model.survey import CompanionClass, SiteMark, Unit
 from periplus.model.tables import Table, columns_of
-from periplus.model.webometrics import CampaignProgress, SurveyResults
-from periplus.present.curves import write_yield_curves
-from periplus.present.fragment import write_fragment_svg
-from periplus.present.harvest import completeness_text, round_robin_text
 from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
-from periplus.present.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row
+from periplus_studies.fragment import write_fragment_svg
+from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
+from periplus_studies.model import CampaignProgress, CompanionClass, SiteMark, SurveyResults, Unit
+from periplus_studies.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 
 Values = dict[str, Any]  # of a row, by column
 _RUN = columns_of("""

@@ -1,80 +1,13 @@
-"""Curves over the pages fetched: what a survey yields, and how many pages of a topical crawl are on its topic."""
+"""Curves over the runs of a collection, and how many pages of a topical crawl are on its topic."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TextIO
 
 from periplus.model.results import TrendPoint
-from periplus.model.webometrics import Curve, Harvest
-from periplus.present.draw import HUES, Axes, caption, element, heading, nice, quarters, short_names, write_sheet
-from periplus.present.wording import number, utc, visible
-
-SIZE = (1120, 470)
-NAMED_SITES = 8  # sites with their own colour and name; the rest is grey
-NAME_SIGNS = 20
-_KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
-
-
-def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) -> None:
-    """Two charts as SVG: the whole harvest with baseline and estimate, and each site over its own pages. out: UTF-8."""
-    marks = (heading(title, about), *_whole(harvest), *_sites(harvest.sites))
-    write_sheet(out, SIZE, f"{title}: yield", marks)
-
-
-def _whole(harvest: Harvest) -> Iterator[str]:
-    rich, estimate, items = harvest.richness, harvest.richness.total, f"{harvest.item}s"
-    curves = (
-        (harvest.companions, "blue", "sites"),
-        (harvest.baseline.curve, "amber dashed", "round robin"),
-        (harvest.total, "teal thick", "found"),
-    )
-    top = max(
-        max((max(curve.found) for curve, _, _ in curves), default=0.0),
-        min(estimate.high if estimate else 0.0, 2.5 * max(rich.observed, 1)),
-    )
-    axes = Axes(66, 92, 430, 416, nice(max(harvest.total.pages)), nice(top))
-    yield caption(axes.left, 78, f"new external {items} over pages fetched", "strong")
-    yield axes.grid(quarters(axes.across), quarters(axes.up))
-    note = f"dashed: round robin, as far as its pages were fetched ({number(harvest.baseline.pages)})"
-    if estimate is not None:
-        between = f"{number(round(estimate.low))} to {number(round(estimate.high))}"
-        note = f"band: {between} {items} on all known pages (95 %); {note}"
-        if estimate.high > rich.observed and estimate.low < axes.up:
-            low, high = axes.y(estimate.low), axes.y(estimate.high)
-            wide = axes.right - axes.left
-            yield element("rect", "band", x=axes.left, y=high, width=wide, height=max(low - high, 1.0))
-            if estimate.high > axes.up:  # the curves would be flat below it
-                yield caption(axes.right, axes.top - 5, f"↑ band to {number(round(estimate.high))}", "soft small end")
-            if estimate.value <= axes.up:
-                yield axes.curve([(0, estimate.value), (axes.across, estimate.value)], "teal dotted")
-    for curve, kind, _ in curves:
-        yield _curve(axes, curve, kind)
-    yield axes.names((curve.found[-1], kind, name) for curve, kind, name in curves)
-    yield caption(14, SIZE[1] - 12, note, "soft small")
-
-
-def _sites(curves: Sequence[Curve]) -> Iterator[str]:
-    across = nice(max((curve.pages[-1] for curve in curves), default=1))
-    axes = Axes(610, 92, 950, 416, across, nice(max((curve.found[-1] for curve in curves), default=1.0)))
-    yield caption(axes.left, 78, "the same by site, over its own pages", "strong")
-    yield axes.grid(quarters(axes.across), quarters(axes.up))
-    for curve in curves[NAMED_SITES:]:
-        yield _curve(axes, curve, "grey thin")
-    named = list(zip(curves[:NAMED_SITES], _KINDS, strict=False))
-    for curve, kind in reversed(named):
-        yield _curve(axes, curve, kind)
-    names = short_names([curve.name for curve, _ in named], NAME_SIGNS)
-    yield axes.names((curve.found[-1], kind, name) for (curve, kind), name in zip(named, names, strict=True))
-    if curves[NAMED_SITES:]:
-        yield caption(
-            axes.right, SIZE[1] - 12, f"grey: {number(len(curves) - NAMED_SITES)} more sites", "soft small end"
-        )
-
-
-def _curve(axes: Axes, curve: Curve, kind: str) -> str:
-    hint = f"{visible(curve.name)}: {number(round(curve.found[-1]))} on {number(curve.pages[-1])} pages"
-    return axes.curve(zip(curve.pages, curve.found, strict=True), kind, hint)
+from periplus.present.draw import Axes, caption, element, heading, nice, quarters, write_sheet
+from periplus.present.wording import number, utc
 
 
 def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out: TextIO) -> None:

@@ -12,25 +12,30 @@ import numpy as np
 from periplus.analyse.linkgraph import count_values, places_in_sorted, resolve_redirects, sort_distinct
 from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.graph import REASONS, LinkRows, UrlRows
-from periplus.model.survey import CompanionClass, CompanionRules, DocumentModel, SiteMark, SiteStatus, Unit
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import Url
-from periplus.model.webometrics import (
+from periplus.urls.hosts import is_ip, is_within, registry_suffix
+from periplus_studies.model import (
     CoLink,
+    CompanionClass,
+    CompanionRules,
     CompanionSite,
     Connectivity,
+    DocumentModel,
     FragmentModel,
     Gain,
     ImpactFactor,
     SetRelation,
+    SiteMark,
     SiteSet,
+    SiteStatus,
     SuffixTally,
+    Unit,
     UnitFigures,
     UnitLinks,
     WebFragment,
 )
-from periplus.urls.hosts import is_ip, is_within, registry_suffix
-from periplus.urls.units import UnitsOfUrls
+from periplus_studies.units import UnitsOfUrls
 
 _WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
 _IS_FETCHED = np.array([reason in FETCHED_REASONS for reason in REASONS])

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 import numpy as np
 
 from periplus.analyse.linkgraph import sort_distinct
 from periplus.model.arrays import Floats, Ints, Ints32
-from periplus.model.webometrics import RECENT_PAGES, Baseline, Curve, Estimate, Harvest, HarvestRows, Richness
+from periplus.present.draw import HUES, Axes, caption, element, heading, nice, quarters, short_names, write_sheet
+from periplus.present.tables import align
+from periplus.present.wording import count_of, fit, number, visible
+from periplus_studies.model import (
+    RECENT_PAGES,
+    Baseline,
+    CampaignProgress,
+    Curve,
+    Estimate,
+    Harvest,
+    HarvestRows,
+    Richness,
+    SiteProgress,
+)
 
 CONFIDENCE_Z = 1.959964  # 95 %
 # Share of the sites that must have been read before a total is estimated; of unread sites hardly any page is known
@@ -190,3 +206,183 @@ def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Ints32, pairs: tu
     span = max(len(names), 1)
     keys = sort_distinct(page * span + np.searchsorted(names, item))
     return HarvestRows(tuple(sites), known_urls, site, keys // span, keys % span)
+
+
+STEPS = "▁▂▃▄▅▆▇█"
+PLAIN_STEPS = ".:-=+*#@"  # for outputs that have no such signs
+CURVE_CELLS = 40
+_HEADS = ("site", "pages", "new links", "last 50", "rule's score", "read", "state")
+
+
+def standing_lines(progress: CampaignProgress, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
+    """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
+    order = sorted(progress.sites, key=lambda row: (-row.links, -row.pages, row.short))
+    shown = order if most < 0 else order[:most]
+    yield from (f"  {line}" for line in align([_HEADS, *map(_cells, shown)], range(1, 6)))
+    if len(order) > len(shown):
+        yield f"  and {count_of(len(order) - len(shown), 'more site')}"
+    yield ""
+    yield from _harvest_lines(progress, STEPS if boxes else PLAIN_STEPS)
+
+
+def _cells(row: SiteProgress) -> tuple[str, ...]:
+    score = "" if row.score is None else f"{row.score:.3g}"
+    read = f"{row.share:.0%} of {number(row.pages + row.waiting)}" if row.pages else ""
+    return (
+        fit(visible(row.short), 24),
+        number(row.pages),
+        number(row.links),
+        f"{row.recent:.2f}" if row.pages else "",
+        score,
+        read,
+        visible(row.state),
+    )
+
+
+def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
+    harvest, campaign = progress.harvest, progress.campaign
+    total, baseline = harvest.total.found[-1], harvest.baseline
+    own = campaign.pages - (campaign.read_companions if progress.companion_pages else 0)
+    budget = f" of {number(own)}" if campaign.pages else ""
+    text = (
+        f"{number(progress.pages)}{budget} pages, {number(int(total))} distinct external {harvest.item}s, "
+        f"{harvest.recent:.2f} new per recent page"
+    )
+    yield f"  {text}; rule {campaign.rule}, seed {campaign.seed}"
+    yield f"  found        {sparkline(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
+    outside = harvest.companions.found[-1]
+    yield f"  new sites    {sparkline(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
+    yield f"  round robin  {round_robin_text(baseline)}"
+    yield f"  complete     {completeness_text(harvest)}"
+    if progress.companion_pages:
+        pages = sum(pages for _, pages in progress.companion_pages)
+        strong = count_of(len(progress.companion_pages), "strong companion")
+        yield f"  companions   {count_of(pages, 'page')} of {strong}"
+
+
+def round_robin_text(baseline: Baseline) -> str:
+    """Results of a round robin, for comparison."""
+    if not baseline.pages:
+        return "unknown: not every site has a fetched page"
+    return (
+        f"{number(baseline.found)} on its first {count_of(baseline.pages, 'page')}, which were all fetched; found in "
+        f"as many: {number(baseline.beside)}"
+    )
+
+
+def completeness_text(harvest: Harvest) -> str:
+    """Estimated share of the items on known pages that was found."""
+    rich, items = harvest.richness, f"{harvest.item}s"
+    if not rich.pages:
+        return "no page was fetched yet"
+    if rich.total is None:
+        return f"too early for an estimate: {number(rich.sites_read)} of {count_of(rich.sites, 'site')} were crawled"
+    if rich.pages == rich.known:
+        return f"{number(rich.observed)} {items}: every known page was fetched"
+    between = f"95 %: {number(round(rich.total.low))} to {number(round(rich.total.high))}"
+    share = f"{rich.share:.0%}" if rich.share is not None else "all"
+    return (
+        f"about {share}: the {count_of(rich.known, 'page')} known so far have about {number(round(rich.total.value))} "
+        f"{items} (estimate, {between})"
+    )
+
+
+def sparkline(curve: Curve, top: float, steps: str = STEPS) -> str:
+    """The curve in CURVE_CELLS signs, from 0 to top."""
+    if curve.pages[-1] == 0:
+        return steps[0] * CURVE_CELLS
+    marks = []
+    place = 0
+    for cell in range(1, CURVE_CELLS + 1):
+        while curve.pages[place] * CURVE_CELLS < cell * curve.pages[-1]:
+            place += 1
+        marks.append(steps[min(len(steps) - 1, int(curve.found[place] / top * len(steps)))])
+    return "".join(marks)
+
+
+def write_standing_json(progress: CampaignProgress, out: TextIO) -> None:
+    """Everything, the curves too. out: UTF-8."""
+    campaign = dataclasses.asdict(progress.campaign)
+    sites = [row._asdict() | {"share": row.share} for row in progress.sites]
+    json.dump(
+        {
+            "campaign": campaign,
+            "pages": progress.pages,
+            "sites": sites,
+            "harvest": dataclasses.asdict(progress.harvest),
+            "companions": dict(progress.companion_pages),
+        },
+        out,
+        ensure_ascii=False,
+    )
+    out.write("\n")
+
+
+SIZE = (1120, 470)
+
+NAMED_SITES = 8  # sites with their own colour and name; the rest is grey
+
+NAME_SIGNS = 20
+
+_KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
+
+
+def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) -> None:
+    """Two charts as SVG: the whole harvest with baseline and estimate, and each site over its own pages. out: UTF-8."""
+    marks = (heading(title, about), *_whole(harvest), *_sites(harvest.sites))
+    write_sheet(out, SIZE, f"{title}: yield", marks)
+
+
+def _whole(harvest: Harvest) -> Iterator[str]:
+    rich, estimate, items = harvest.richness, harvest.richness.total, f"{harvest.item}s"
+    curves = (
+        (harvest.companions, "blue", "sites"),
+        (harvest.baseline.curve, "amber dashed", "round robin"),
+        (harvest.total, "teal thick", "found"),
+    )
+    top = max(
+        max((max(curve.found) for curve, _, _ in curves), default=0.0),
+        min(estimate.high if estimate else 0.0, 2.5 * max(rich.observed, 1)),
+    )
+    axes = Axes(66, 92, 430, 416, nice(max(harvest.total.pages)), nice(top))
+    yield caption(axes.left, 78, f"new external {items} over pages fetched", "strong")
+    yield axes.grid(quarters(axes.across), quarters(axes.up))
+    note = f"dashed: round robin, as far as its pages were fetched ({number(harvest.baseline.pages)})"
+    if estimate is not None:
+        between = f"{number(round(estimate.low))} to {number(round(estimate.high))}"
+        note = f"band: {between} {items} on all known pages (95 %); {note}"
+        if estimate.high > rich.observed and estimate.low < axes.up:
+            low, high = axes.y(estimate.low), axes.y(estimate.high)
+            wide = axes.right - axes.left
+            yield element("rect", "band", x=axes.left, y=high, width=wide, height=max(low - high, 1.0))
+            if estimate.high > axes.up:  # the curves would be flat below it
+                yield caption(axes.right, axes.top - 5, f"↑ band to {number(round(estimate.high))}", "soft small end")
+            if estimate.value <= axes.up:
+                yield axes.curve([(0, estimate.value), (axes.across, estimate.value)], "teal dotted")
+    for curve, kind, _ in curves:
+        yield _curve(axes, curve, kind)
+    yield axes.names((curve.found[-1], kind, name) for curve, kind, name in curves)
+    yield caption(14, SIZE[1] - 12, note, "soft small")
+
+
+def _sites(curves: Sequence[Curve]) -> Iterator[str]:
+    across = nice(max((curve.pages[-1] for curve in curves), default=1))
+    axes = Axes(610, 92, 950, 416, across, nice(max((curve.found[-1] for curve in curves), default=1.0)))
+    yield caption(axes.left, 78, "the same by site, over its own pages", "strong")
+    yield axes.grid(quarters(axes.across), quarters(axes.up))
+    for curve in curves[NAMED_SITES:]:
+        yield _curve(axes, curve, "grey thin")
+    named = list(zip(curves[:NAMED_SITES], _KINDS, strict=False))
+    for curve, kind in reversed(named):
+        yield _curve(axes, curve, kind)
+    names = short_names([curve.name for curve, _ in named], NAME_SIGNS)
+    yield axes.names((curve.found[-1], kind, name) for (curve, kind), name in zip(named, names, strict=True))
+    if curves[NAMED_SITES:]:
+        yield caption(
+            axes.right, SIZE[1] - 12, f"grey: {number(len(curves) - NAMED_SITES)} more sites", "soft small end"
+        )
+
+
+def _curve(axes: Axes, curve: Curve, kind: str) -> str:
+    hint = f"{visible(curve.name)}: {number(round(curve.found[-1]))} on {number(curve.pages[-1])} pages"
+    return axes.curve(zip(curve.pages, curve.found, strict=True), kind, hint)
