@@ -14,7 +14,6 @@ from voyage import QUICK, Collection, crawled, settings_for
 from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.homes import is_unused
-from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
@@ -23,6 +22,7 @@ from periplus.model.webometrics import Campaign
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.urls.units import unit_list
+from periplus_topics.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from stored import NOW, page, stored
 from testweb import Page, Server, Site, Web, faults, serve
 
