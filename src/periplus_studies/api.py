@@ -47,6 +47,7 @@ from periplus_studies.model import (
 from periplus_studies.results import mark_sites
 from periplus_studies.rules import CLICK_LINKS
 from periplus_studies.schedule import (
+    PLAN,
     SurveyPolicy,
     YieldRecord,
     campaign_from,
@@ -61,7 +62,7 @@ from periplus_studies.schedule import (
 from periplus_studies.store import LinkKey
 from periplus_studies.units import prefix_of, promote, unit_finder, unit_of
 
-PLAN, STOP = "survey", "survey_stop"  # names of notes in the collection
+STOP = "survey_stop"  # name of a note in the collection
 
 
 def create(place: Place, campaign: Campaign) -> None:
@@ -92,6 +93,10 @@ def campaign_here(place: Place) -> Campaign | None:
     """The survey of a collection, or None. Raises NoCollection, StoreError."""
     plan = home_of(place).note(PLAN)
     return campaign_from(plan, home_of(place)) if plan else None
+
+
+def has_survey(folder: Path) -> bool:
+    return campaign_here(folder) is not None
 
 
 def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:

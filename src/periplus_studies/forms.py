@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 from periplus.errors import UsageError
-from periplus.jobs.presets import MOST_PAGES, MOST_STARTS, JobRequest, choice, flags, starts_of, whole
+from periplus.jobs.presets import MOST_PAGES, MOST_STARTS, JobRequest, Preset, choice, flags, starts_of, whole
 from periplus.jobs.setting_fields import Form
 from periplus.model.job import JobOrder
 from periplus.model.web import Url
 from periplus.present.wording import count_of
+from periplus_studies.api import create
 from periplus_studies.model import Campaign, Unit
 from periplus_studies.rules import rules
 from periplus_studies.schedule import ITEMS, WITHIN, check_campaign
@@ -18,11 +20,6 @@ from periplus_studies.units import unit_list
 SURVEY_PAGES = 2_000  # default of a survey: an hour for twenty sites with the default delay
 
 PAGE_NUMBERS = {"pages": SURVEY_PAGES, "least_pages": 0, "read_companions": 0}  # fields of survey forms with defaults
-
-
-def _survey(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:
-    request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
-    return dataclasses.replace(request, order=JobOrder((*request.order.command, *further)))
 
 
 USUAL = Campaign()
@@ -57,7 +54,8 @@ def survey_request(form: Form, folder: str) -> JobRequest:
     )
     check_campaign(campaign)
     run = survey_run({name: text for name, text in form.items() if name in ("max_depth", "delay")}, folder)
-    return JobRequest(folder, run, 0.0, campaign, ("survey", "create", "-c", folder, *_campaign_flags(form, campaign)))
+    before = ("survey", "create", "-c", folder, *_campaign_flags(form, campaign))
+    return JobRequest(folder, run, 0.0, partial(create, campaign=campaign), before, "survey")
 
 
 def survey_run(form: Form, folder: str) -> JobOrder:
@@ -112,3 +110,18 @@ def _rule(form: Form) -> str:
     if name in WITH_NUMBER and form.get("rule_number", "").strip():
         return f"{name}:{whole(form, 'rule_number', 1, 0, 1_000_000)}"
     return name
+
+
+def _survey(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:
+    request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
+    return dataclasses.replace(request, order=JobOrder((*request.order.command, *further)))
+
+
+SURVEY = Preset(
+    "survey",
+    "Survey a set of sites",
+    "Crawls many sites where most new external links are found, within a number of pages: one address a line.",
+    "survey",
+    _survey,
+    many=True,
+)

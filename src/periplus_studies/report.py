@@ -291,7 +291,7 @@ def survey_report(results: SurveyResults) -> str:
 
     Every figure has the run, the document model and the share of pages that was read; texts from the web are escaped.
     """
-    html: Any = macros("survey_report.html")
+    html: Any = macros("report.html", "periplus_studies")
     method, harvest, caption = results.method, results.harvest, survey_caption(results)
     names = [unit.short for unit in results.units[: results.chosen]]
     network = _picture(results, write_network_svg, network_of(results))

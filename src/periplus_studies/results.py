@@ -10,11 +10,12 @@ import numpy as np
 
 from periplus.analyse.linkgraph import places_in_sorted
 from periplus.api.facts import run_name
-from periplus.api.homes import editing
+from periplus.api.homes import editing, home_of
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
+from periplus.model.tables import Table
 from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url, UrlId
 from periplus.present.wording import REASON_WORDS, utc
@@ -24,7 +25,7 @@ from periplus.store.sqlite import reading, runs, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
-from periplus.values import Pairs, Place, frozen
+from periplus.values import Pairs, Place, Row, frozen
 from periplus_studies import store
 from periplus_studies.analyse import (
     between,
@@ -65,8 +66,8 @@ from periplus_studies.network import (
     write_network_gexf,
     write_network_svg,
 )
-from periplus_studies.report import survey_report
-from periplus_studies.schedule import ITEMS
+from periplus_studies.report import survey_report, survey_table
+from periplus_studies.schedule import ITEMS, PLAN, campaign_from
 from periplus_studies.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 FORMATS = {
@@ -324,11 +325,10 @@ def mark_sites(place: Place, noted: Iterable[SiteMark], now: float) -> None:
         store.store_marks(connection, noted, now)
 
 
-def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: str) -> list[UrlId]:
-    """URLs of the target set (`target`), or of one class of companions. units: as in `survey_of`.
-
-    Raises UsageError for an unknown set.
-    """
+def pages_of_set(connection: reading.Connection, name: str) -> list[UrlId]:
+    """URLs of the target set (`target`), or of one class of companions. Raises UsageError for an unknown set."""
+    plan = SqliteReader(connection).note(PLAN)
+    units, name = campaign_from(plan, "").units if plan else (), name.lower()
     names = ("target", *(kind.value for kind in CompanionClass))
     if name not in names:
         raise UsageError(f"unknown set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
@@ -339,6 +339,13 @@ def pages_of_set(connection: reading.Connection, units: Sequence[Unit], name: st
         inside[:] = False
         inside[[site.unit for site in companions if site.kind == name]] = True
     return list(map(UrlId, rows.urls.ids[inside[rows.assigned.numbers]].tolist()))
+
+
+def table_of(folder: Path, name: str) -> tuple[Table, Iterable[Row]]:
+    """A table of `report` of the survey of a collection. Raises UsageError, NoCollection, StoreError."""
+    campaign = campaign_from(home_of(folder).note(PLAN), folder)
+    order = SurveyOrder(campaign.title, item=campaign.item)
+    return survey_table(survey_of(folder, campaign.units, order), name)
 
 
 def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:

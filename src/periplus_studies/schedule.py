@@ -22,13 +22,14 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.schedule.order import PageOrder, Sighting
 from periplus.settings import Scope, Settings
 from periplus.urls.canonical import canonical
-from periplus.urls.hosts import host_key, root_of
+from periplus.urls.hosts import host_key, host_url
 from periplus.urls.scope import SiteScope, site_key, site_scope
 from periplus_studies.model import Campaign, Unit
 from periplus_studies.rules import CLICK_LINKS, Novelty, SitePolicy, parse_rule
 from periplus_studies.rules import Unit as RewardUnit
 from periplus_studies.units import unit_finder
 
+PLAN = "survey"  # name of a note in the collection
 ITEMS = ("page", "host", "domain")
 WITHIN = ("breadth", "learned")
 MOST_SITES_LEARNING = 1_000  # up to so many sites, the order within is learned by default: each takes half a megabyte
@@ -352,7 +353,7 @@ class SurveyPolicy:
         """The host's site in the scope."""
         site = self._sites.get(host)
         if site is None:
-            site = self._sites[host] = self.scope.site_of(root_of(host))
+            site = self._sites[host] = self.scope.site_of(host_url(host))
         return site
 
     def next(self, host: HostKey) -> Iterator[Url]:

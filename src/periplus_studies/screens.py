@@ -19,11 +19,13 @@ from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import choice, command_line, decimal, folder_name, whole
 from periplus.settings import SUFFIX
 from periplus.ui import rendering
+from periplus.ui.description import Routes, Screen
 from periplus.ui.live import push
 from periplus.ui.rendering import RefusedForm
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, send_file
+from periplus.ui.users import Role
 from periplus.values import JsonObject, Pairs, Place, frozen
 from periplus_studies import api as api_survey
 from periplus_studies.api import LinkChoice, campaign_here, decide, marks_in
@@ -51,11 +53,14 @@ from periplus_studies.watching import (
     CountedSurvey,
     LazyTable,
     SurveyMoment,
+    Surveys,
+    SurveyWatchers,
     link_table,
     result_table,
     standing_table,
 )
 
+_SURVEYS, _WATCHERS = Surveys(), SurveyWatchers()
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # shown while they change; the table has all
 SITE_FIELD = "site:"  # what a ticked site's field is called, with its prefixes
@@ -96,7 +101,7 @@ def surveys(request: Request, refused: RefusedForm | None = None) -> Response:
     def line(asked: Mapping[str, str]) -> str:
         return survey_request(asked, _folder_name(asked)).line if asked.get("sites") else ""
 
-    return rendering.answer_form(request, "surveys.html", values, line, refused)
+    return rendering.answer_form(request, "periplus_studies/surveys.html", values, line, refused)
 
 
 def _folder_name(form: Mapping[str, str]) -> str:
@@ -137,8 +142,8 @@ def create(request: Request) -> Response:
         if not within:
             folder = place = state.places.base / _folder_name(form)
         job = survey_request(form, state.folder_word(folder))
-        assert job.campaign is not None
-        api_survey.create(place, job.campaign)
+        assert job.prepare is not None
+        job.prepare(place)
         homes.folder_of(place)  # the local copy of a database gets it too
     except UsageError as error:
         if within and campaign_here(place) is not None:
@@ -156,12 +161,12 @@ def survey(request: Request, refused: RefusedForm | None = None) -> Response:
     if campaign_here(folder) is None:
         none = {"title": "Survey", "name": name, "surveyed": False, **FORM}
         return rendering.answer_form(
-            request, "survey_none.html", none,
+            request, "periplus_studies/survey_none.html", none,
             lambda asked: survey_request(asked, word).line if asked.get("sites") else "", refused,
         )  # fmt: skip
     line = command_line(survey_run(_run_fields(request.query_params), word).command)
     shown = {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES}
-    return rendering.answer(request, "survey.html", shown)
+    return rendering.answer(request, "periplus_studies/survey.html", shown)
 
 
 STATUSES = {
@@ -181,7 +186,7 @@ def values(request: Request) -> JsonObject:
     """Values of the moving part."""
     state = state_of(request)
     name, folder = folder_of(request)
-    survey_moment, moment = state.survey_watchers.look(folder), state.watchers.look(folder)
+    survey_moment, moment = _WATCHERS.look(folder), state.watchers.look(folder)
     standing = survey_moment.standing
     return {
         "name": name, "surveyed": True, "campaign": _campaign(standing.campaign), "seq": survey_moment.seq,
@@ -230,7 +235,7 @@ def events(request: Request) -> Response:
     return push(
         request,
         f"survey {request.path_params['name']}",
-        lambda asking: rendering.render(asking, "survey_part.html", values(asking)),
+        lambda asking: rendering.render(asking, "periplus_studies/survey_part.html", values(asking)),
     )
 
 
@@ -382,7 +387,7 @@ def view(request: Request) -> Response:
     shown, asked = request.path_params["view"], dict(request.query_params)
     if shown not in VIEWS:
         raise NoCollection(f"there is no view of a survey called {shown!r}: choose among {', '.join(VIEWS)}")
-    one, counted = VIEWS[shown], state_of(request).surveys.of(folder, order_of(asked))
+    one, counted = VIEWS[shown], _SURVEYS.of(folder, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: JsonObject = {
         "title": one.title, "name": name, "view": shown,
@@ -397,26 +402,26 @@ def view(request: Request) -> Response:
             "own": {key: asked[key] for key in (*COUNTING, *LINKING) if asked.get(key)}, "formats": FORMATS,
             "kinds": list(SURVEY_LINKS), "links": LINKS,
         }  # fmt: skip
-    return rendering.answer(request, "survey_view.html", values)
+    return rendering.answer(request, "periplus_studies/survey_view.html", values)
 
 
 def _table(request: Request, name: str, counted: CountedSurvey | None = None) -> LazyTable:
     """A table by its name. Raises UsageError."""
     _, folder = folder_of(request)
-    state, asked = state_of(request), request.query_params
+    asked = request.query_params
     if name == "standing":
-        return standing_table(folder, state.survey_watchers.look(folder), marks_in(folder))
+        return standing_table(folder, _WATCHERS.look(folder), marks_in(folder))
     if name in SURVEY_LINKS:
         of, on, to, words = (asked.get(field, "") for field in ("of", "on", "to", "words"))
         return link_table(folder, LinkChoice(name, of, on, to, words))
-    return result_table(counted or state.surveys.of(folder, order_of(asked)), name)
+    return result_table(counted or _SURVEYS.of(folder, order_of(asked)), name)
 
 
 def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> JsonObject:
     """A page of a table, as table screens have it."""
     query, at = _query(request)
     names, ticked = columns_of(request.query_params) or columns, TICK_COLUMNS.get(table.table.name)
-    page = state_of(request).surveys.page(table, query, (*names, ticked) if ticked else names)
+    page = _SURVEYS.page(table, query, (*names, ticked) if ticked else names)
     ticks = [row[-1] for row in page.rows] if ticked else []
     if ticked:
         page = replace(page, columns=page.columns[:-1], rows=tuple(row[:-1] for row in page.rows))
@@ -493,9 +498,8 @@ def table_file(request: Request) -> Response:
     """A table as CSV, XLSX, Parquet or JSON lines: exactly what is filtered, in the order shown."""
     name, ending = request.path_params["table"], request.path_params["ending"]
     table, (query, _) = _table(request, name), _query(request)
-    surveys = state_of(request).surveys
     return send_file(
-        f"{request.path_params['name']}-{name}", ending, lambda path: surveys.write(table, query, ending, path)
+        f"{request.path_params['name']}-{name}", ending, lambda path: _SURVEYS.write(table, query, ending, path)
     )
 
 
@@ -505,7 +509,7 @@ def picture(request: Request) -> Response:
     if what != "live":
         return rendering.drawing(_document(request, what, "svg"))
     _, folder = folder_of(request)
-    standing = state_of(request).survey_watchers.look(folder).standing
+    standing = _WATCHERS.look(folder).standing
     text = (
         f"{len(standing.campaign.units):,} sites, {standing.pages:,} pages, rule "
         f"{standing.campaign.rule}, seed {standing.campaign.seed}"
@@ -528,6 +532,23 @@ def _document(request: Request, what: str, ending: str) -> str:
             "a survey writes " + "; ".join(f"{name} as {', '.join(endings)}" for name, endings in FORMATS.items())
         )
     _, folder = folder_of(request)
-    counted, out = state_of(request).surveys.of(folder, order_of(request.query_params)), io.StringIO(newline="")
+    counted, out = _SURVEYS.of(folder, order_of(request.query_params)), io.StringIO(newline="")
     write_survey(counted.results, what, ending, out, max_sites=NETWORK_SITES)
     return out.getvalue()
+
+
+_C = "/c/{name}/survey"
+ROUTES = Routes(
+    screens=(Screen("/surveys", surveys), Screen(_C, survey), Screen(_C + "/{view}", view)),
+    forms={
+        "/surveys/new": (Role.WORK, create),
+        _C + "/create": (Role.WORK, create),
+        _C + "/change": (Role.WORK, change),
+    },
+    files={
+        _C + "/events": events,
+        _C + "/t/{table}.{ending}": table_file,
+        _C + "/picture/{what}.svg": picture,
+        _C + "/file/{what}.{ending}": file,
+    },
+)

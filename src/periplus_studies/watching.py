@@ -18,11 +18,11 @@ from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import SqliteReader, SqliteVisits
 from periplus.values import frozen
 from periplus_studies import api, store
-from periplus_studies.api import PLAN, LinkChoice, depth_settings, standing
+from periplus_studies.api import LinkChoice, depth_settings, standing
 from periplus_studies.model import SURVEY_LINKS, CampaignProgress, SiteMark, SurveyResults
 from periplus_studies.report import STANDING, standing_rows, survey_table
 from periplus_studies.results import SurveyOrder, SurveyRows, results, survey_rows_of
-from periplus_studies.schedule import SurveyPolicy, campaign_from, survey_policy
+from periplus_studies.schedule import PLAN, SurveyPolicy, campaign_from, survey_policy
 
 _Key = tuple[object, ...]
 

@@ -18,9 +18,6 @@ import stored as small
 from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, folder_of
 from periplus.api.moving import into_database, move, silent
-from periplus.api.results import judged_file, judged_pages, when_stored
-from periplus.api.topical_run import HarvestPoint, harvest_of, note_harvest
-from periplus.api.topics import stored_labels, topic_file, topic_names, topic_of
 from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
@@ -33,6 +30,9 @@ from periplus.store.sqlite import page_notes, reading, schema
 from periplus_studies.api import marks_in
 from periplus_studies.model import SiteMark, SiteStatus
 from periplus_studies.results import mark_sites
+from periplus_topics.api.results import judged_file, judged_pages, when_stored
+from periplus_topics.api.topical_run import HarvestPoint, harvest_of, note_harvest
+from periplus_topics.api.topics import stored_labels, topic_file, topic_names, topic_of
 from stored import page, stored
 
 HOME = "https://e.org/"

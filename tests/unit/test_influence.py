@@ -6,8 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from periplus.analyse.cascades import cascades_of_lines, halves
-from periplus.analyse.influence import (
+from periplus.errors import UsageError
+from periplus_topics.analyse.cascades import cascades_of_lines, halves
+from periplus_topics.analyse.influence import (
     Coverage,
     SiteSelection,
     best_of,
@@ -25,8 +26,7 @@ from periplus.analyse.influence import (
     value_of,
     values_of,
 )
-from periplus.errors import UsageError
-from periplus.model.story import Cascades, Objective
+from periplus_topics.model import Cascades, Objective
 
 LINES = ["a,0 b,2 c,4", "a,10 b,11", "# a remark", "", "c,20 d,20.5", "d,30 c,31 b,40", "e,50"]
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.keywords.choosing import METHODS, Contrast, keywords_of, keywords_of_all, score_candidates
-from periplus.analyse.keywords.measures import (
+from periplus_topics.analyse.keyword_measures import (
     DAMPING,
     GRAPH_WINDOW,
     NAMES,
@@ -18,7 +17,8 @@ from periplus.analyse.keywords.measures import (
     page_rank,
     word_graph,
 )
-from periplus.analyse.keywords.reading import LONG, MOST, NOTHING, candidates, count_texts, read, together
+from periplus_topics.analyse.keyword_reading import LONG, MOST, NOTHING, candidates, count_texts, read, together
+from periplus_topics.analyse.keywords import METHODS, Contrast, keywords_of, keywords_of_all, score_candidates
 
 HARBOUR = (
     "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the "

@@ -7,9 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newsroom import BUOY, DAY, DREDGE, FERRY, LIGHT, NOW, STORIES, story
-from periplus.analyse.edition import HALF_LIFE_S, RELEVANT, WEEK_MOST, entry_keys, selection, weight, without_sites
-from periplus.model.story import Decisions, EditorVerdict, EntryKey, Portal
 from periplus.model.web import SiteKey
+from periplus_topics.analyse.edition import (
+    HALF_LIFE_S,
+    RELEVANT,
+    WEEK_MOST,
+    entry_keys,
+    selection,
+    weight,
+    without_sites,
+)
+from periplus_topics.model import Decisions, EditorVerdict, EntryKey, Portal
 
 PORTAL = Portal("coast", "The coast", NOW)
 NOTHING = Decisions({}, {})

@@ -12,8 +12,9 @@ import pytest
 from lxml import etree
 
 from newsroom import BUOY, DAY, FERRY, NOW, edition, entry, story, told
-from periplus.model.story import DateOrigin, PageDate, Portal
-from periplus.present.portal import delay, name_of, period, portal_files, week_days, week_title
+from periplus.model.page import DateOrigin, PageDate
+from periplus_topics.model import Portal
+from periplus_topics.present.portal import delay, name_of, period, portal_files, week_days, week_title
 
 HOSTILE = 'Ann & <b onclick="x">Bob</b> "]]>\u202e\ud800\x07 --><script>alert(1)</script>'
 XHTML, ATOM = "{http://www.w3.org/1999/xhtml}", "{http://www.w3.org/2005/Atom}"

@@ -8,13 +8,14 @@ from click.testing import CliRunner
 from lxml import etree
 
 from newsroom import BUOY, DREDGE, NOW, edition, entry
-from periplus.api import portal as portals
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.story import EntryKey, Portal
 from periplus.model.web import Url
-from periplus.present.portal import picture_type, portal_files
-from periplus.store.sqlite import portal_rows, reading, schema
+from periplus.store.sqlite import reading, schema
+from periplus_topics import store as portal_rows
+from periplus_topics.api import portal as portals
+from periplus_topics.model import EntryKey, Portal
+from periplus_topics.present.portal import picture_type, portal_files
 from stored import stored
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 40

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from periplus.analyse.keywords.reading import frame_texts, is_heading, is_printable
+from periplus_topics.analyse.keyword_reading import frame_texts, is_heading, is_printable
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,9 @@ from itertools import compress
 
 import numpy as np
 
-from periplus.analyse.articles import (
+from periplus.model.page import Block, BlockKind, Blocks, DateOrigin, PageDate, Part, Position
+from periplus.model.web import SiteKey, Url
+from periplus_topics.analyse.articles import (
     Article,
     RaggedColumn,
     Texts,
@@ -15,10 +17,8 @@ from periplus.analyse.articles import (
     shingles_of,
     words_of,
 )
-from periplus.analyse.stories import find_stories, ordered_story
-from periplus.model.page import Block, BlockKind, Blocks, Part, Position
-from periplus.model.story import DateOrigin, Order, PageDate, Story
-from periplus.model.web import SiteKey, Url
+from periplus_topics.analyse.stories import find_stories, ordered_story
+from periplus_topics.model import Order, Story
 
 DAY = 86_400.0
 NOON = 1_710_000_000.0 // DAY * DAY + DAY / 2

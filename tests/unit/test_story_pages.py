@@ -7,16 +7,16 @@ import pytest
 
 import stored
 from newsweb import NewsRecipe, NewsWeb, news_web
-from periplus.analyse import articles, stories
-from periplus.api import story_pages
 from periplus.api.deleting import delete
-from periplus.api.stories import stories_of
-from periplus.api.story_pages import VERSION, Readings, StoredReadings, stored_readings
 from periplus.model.collection import Deletion
 from periplus.store import column_files
 from periplus.store.column_files import STORIES as FILE
 from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
+from periplus_topics.analyse import articles, stories
+from periplus_topics.api import story_pages
+from periplus_topics.api.stories import stories_of
+from periplus_topics.api.story_pages import VERSION, Readings, StoredReadings, stored_readings
 
 LATE = 3  # stories and sites of the second run
 

@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from json_keys import keys_of, undocumented
-from periplus.analyse.topic.judging import (
+from periplus.cli.main import main
+from periplus.errors import StoreError, UsageError
+from periplus.model.page import Block, BlockKind, Blocks, Part
+from periplus_topics.analyse.judging import (
     Judge,
     content_text,
     learn_example,
@@ -20,7 +23,7 @@ from periplus.analyse.topic.judging import (
     topic_text,
     word_counts,
 )
-from periplus.analyse.topic.training import (
+from periplus_topics.analyse.training import (
     assess,
     average_precision,
     best_threshold,
@@ -34,11 +37,8 @@ from periplus.analyse.topic.training import (
     train,
     usual_threshold,
 )
-from periplus.api.topics import judge_of, stored_examples, topic_of
-from periplus.cli.main import main
-from periplus.errors import StoreError, UsageError
-from periplus.model.page import Block, BlockKind, Blocks, Part
-from periplus.model.topic import Example, Method
+from periplus_topics.api.topics import judge_of, stored_examples, topic_of
+from periplus_topics.model import Example, Method
 from stored import stored
 
 SEA = [

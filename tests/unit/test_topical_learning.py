@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from periplus.model.web import Url
-from periplus.schedule.topical.learning import PULL, ROWS, EvidenceWeights, LeadTally, chances_of, fit_from
-from periplus.schedule.topical.policy import Pointer, TopicalPages, expected_relevance
-from periplus.schedule.topical.queue import PageQueue
+from periplus_topics.schedule.learning import PULL, ROWS, EvidenceWeights, LeadTally, chances_of, fit_from
+from periplus_topics.schedule.policy import Pointer, TopicalPages, expected_relevance
+from periplus_topics.schedule.queue import PageQueue
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -10,7 +10,9 @@ import pytest
 from periplus.errors import UsageError
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.schedule.topical.policy import (
+from periplus.settings import Scope
+from periplus.urls.scope import site_scope
+from periplus_topics.schedule.policy import (
     MOST_PARENTS,
     ORDERS,
     WEIGHTS,
@@ -20,10 +22,8 @@ from periplus.schedule.topical.policy import (
     evidence,
     expected_relevance,
 )
-from periplus.schedule.topical.policy import NAMES as EVIDENCE
-from periplus.schedule.topical.queue import NAMES, WINDOW, PageQueue, SiteWaits, make_queue
-from periplus.settings import Scope
-from periplus.urls.scope import site_scope
+from periplus_topics.schedule.policy import NAMES as EVIDENCE
+from periplus_topics.schedule.queue import NAMES, WINDOW, PageQueue, SiteWaits, make_queue
 
 A, B = HostKey("a.test:443"), HostKey("b.test:443")
 

@@ -13,16 +13,16 @@ from test_ui_accessible import faults
 import stored as small
 from interface import client, token_of
 from newsweb import NewsRecipe, news_web
-from periplus.api import portal as portals
-from periplus.api.portal import review_of
-from periplus.api.results import store_stories, stored_stories, stories_file
-from periplus.api.stories import stories_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.jobs.presets import portal_command, portal_of
-from periplus.model.story import Portal
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
+from periplus_topics.api import portal as portals
+from periplus_topics.api.portal import review_of
+from periplus_topics.api.results import store_stories, stored_stories, stories_file
+from periplus_topics.api.stories import stories_of
+from periplus_topics.forms import portal_command, portal_of
+from periplus_topics.model import Portal
 from stored import copied, stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))

@@ -13,14 +13,14 @@ from test_ui_accessible import faults
 
 from interface import client, token_of
 from periplus.api.collection import Collection
-from periplus.api.labelling import Labelling, Sessions
-from periplus.api.results import judged_pages
-from periplus.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
-from periplus.api.topics import TopicOrder, stored_examples, stored_labels, topic_names, train_topic
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.jobs.presets import crawl_order, examples_of, train_order
 from periplus.store.sqlite.job_file import folder_queue
+from periplus_topics.api.labelling import Labelling, Sessions
+from periplus_topics.api.results import judged_pages
+from periplus_topics.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
+from periplus_topics.api.topics import TopicOrder, stored_examples, stored_labels, topic_names, train_topic
+from periplus_topics.forms import crawl_order, examples_of, train_order
 from stored import copied, stored
 
 SEA = ["ship", "harbour", "sailor", "captain", "voyage", "deck", "anchor", "sail", "storm", "crew"]

@@ -11,19 +11,18 @@ from urllib.parse import quote
 from voyage import TESTS
 
 from newsroom import edition, entry, story
-from periplus.api import portal
 from periplus.api.collection import Collection
-from periplus.api.portal import publish
-from periplus.api.results import store_classifications, store_stories
-from periplus.api.topics import TopicOrder, add_label, judged_pages, train_topic
-from periplus.model.story import Portal, Stories
-from periplus.model.topic import Example
-from periplus.present.portal import portal_files
 from periplus_studies import api as survey
 from periplus_studies.model import Campaign, SiteMark, SiteStatus
 from periplus_studies.results import mark_sites
 from periplus_studies.screens import VIEWS
 from periplus_studies.units import unit_of
+from periplus_topics.api import portal
+from periplus_topics.api.portal import publish
+from periplus_topics.api.results import store_classifications, store_stories
+from periplus_topics.api.topics import TopicOrder, add_label, judged_pages, train_topic
+from periplus_topics.model import Example, Portal, Stories
+from periplus_topics.present.portal import portal_files
 from stored import page, stored
 from testweb import Site
 from testweb.site import Page

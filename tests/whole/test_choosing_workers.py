@@ -14,13 +14,13 @@ from test_topical import web as topical_web
 from voyage import QUICK, Collection, flags_for, plain, told
 
 from periplus.api.homes import folder_of
-from periplus.api.topical_run import TopicalOrder, crawl_topic, harvest_of
-from periplus.api.topics import judge_of
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.settings import settings_from
 from periplus_studies import api as survey
 from periplus_studies.units import unit_of
+from periplus_topics.api.topical_run import TopicalOrder, crawl_topic, harvest_of
+from periplus_topics.api.topics import judge_of
 from testweb import serve
 
 

@@ -8,12 +8,12 @@ from urllib.parse import urljoin, urlsplit
 import pytest
 
 import stored as small
-from periplus.api import portal as portals
 from periplus.api.collection import Collection
-from periplus.api.stories import stories_of
-from periplus.api.topics import TopicOrder, train_topic
-from periplus.model.story import Portal
 from periplus_demo import coastnews as demo_news
+from periplus_topics.api import portal as portals
+from periplus_topics.api.stories import stories_of
+from periplus_topics.api.topics import TopicOrder, train_topic
+from periplus_topics.model import Portal
 from stored import stored
 
 TODAY = datetime(2025, 6, 14, 9, tzinfo=UTC)

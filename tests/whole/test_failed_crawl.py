@@ -13,7 +13,6 @@ from voyage import QUICK, Collection, crawled, settings_for
 
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.homes import is_unused
-from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
@@ -23,6 +22,7 @@ from periplus.store.sqlite import runs, schema
 from periplus_studies import api as survey
 from periplus_studies.model import Campaign
 from periplus_studies.units import unit_list
+from periplus_topics.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from stored import NOW, page, stored
 from testweb import Page, Server, Site, Web, faults, serve
 

@@ -9,15 +9,15 @@ from lxml import etree
 
 import stored as small
 from newsweb import DAY, NewsRecipe, news_web
-from periplus.api import portal as portals
-from periplus.api import portal_entries
 from periplus.api.deleting import delete
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion
-from periplus.model.story import EditorVerdict, Portal
-from periplus.store.sqlite import portal_rows
 from periplus.urls.canonical import url_id
+from periplus_topics import store as portal_rows
+from periplus_topics.api import portal as portals
+from periplus_topics.api import portal_entries
+from periplus_topics.model import EditorVerdict, Portal
 from stored import stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=8, singles=6, days=20))

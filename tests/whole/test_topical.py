@@ -13,11 +13,11 @@ import pytest
 from pausing import Pauser
 from voyage import QUICK, Collection, command, environment, flags_for, told, until
 
-from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.errors import UsageError
 from periplus.model.web import Url
-from periplus.schedule.topical.queue import make_queue
 from periplus.settings import settings_from
+from periplus_topics.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
+from periplus_topics.schedule.queue import make_queue
 from testweb import Page, Site, Web, serve
 
 SHIP, MORE, PORTAL, OFF, HIDDEN, LIST = "ship.test", "more.test", "portal.test", "off.test", "hidden.test", "list.test"
@@ -151,7 +151,7 @@ def test_all_reachable_pages_are_fetched_in_the_end(tmp_path, server):
 
 
 def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
-    monkeypatch.setattr("periplus.schedule.topical.policy.WINDOW", 30)
+    monkeypatch.setattr("periplus_topics.schedule.policy.WINDOW", 30)
     end = ran(server, tmp_path / "c", least_harvest=0.9)
     assert end.end.state == "stopped" and "were relevant, fewer than 90.0%" in end.end.note
     assert end.end.counts.waiting > 0
@@ -160,7 +160,9 @@ def test_it_stops_when_the_harvest_falls(tmp_path, server, monkeypatch):
 def test_a_continued_crawl_knows_earlier_pages(tmp_path, server, monkeypatch):
     """The order of equally promising pages may differ: promises are recomputed at a start, and hosts have delays."""
     made = []
-    monkeypatch.setattr("periplus.api.topical_run.make_queue", lambda name: made.append(make_queue(name)) or made[-1])
+    monkeypatch.setattr(
+        "periplus_topics.api.topical_run.make_queue", lambda name: made.append(make_queue(name)) or made[-1]
+    )
     ran(server, tmp_path / "c", max_pages=40)
     ran(server, tmp_path / "c", max_pages=1, watch=lambda standing: True)
     before, after = (queue.seen for queue in made if len(queue.seen))

@@ -11,10 +11,10 @@ from served_interface import served
 import stored as small
 from browser import Browser
 from newsweb import NewsRecipe, news_web
-from periplus.api import portal
 from periplus.api.collection import Collection
-from periplus.api.topics import TopicOrder, stored_labels, train_topic
-from periplus.model.story import Portal
+from periplus_topics.api import portal
+from periplus_topics.api.topics import TopicOrder, stored_labels, train_topic
+from periplus_topics.model import Portal
 from stored import stored
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))

@@ -19,6 +19,7 @@ from periplus.api.segments import require_segment, rules_at, segments_of
 from periplus.api.shared_index import INDEX, VECTORS, SharedIndex, at_hand, pages_read, read_pages, take_over_vectors
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
@@ -398,11 +399,8 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
     enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
-        from periplus_studies.api import campaign_here
-        from periplus_studies.results import pages_of_set
-
-        campaign = campaign_here(folder)
-        return pages_of_set(connection, campaign.units if campaign else (), text.lower())
+        pages: Sequence[UrlId] = service("set of pages")(connection, text)
+        return pages
     table = PAGES
     if column == "segment":
         require_segment(folder, text)

@@ -25,7 +25,6 @@ from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
 from periplus.values import Place, frozen
-from periplus_studies import api as survey
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
@@ -140,15 +139,15 @@ def begin(request: Request) -> Response:
     try:
         allows_private(state, form)
         job = job_request(form, read_presets(state.settings_files()), local=not state.locks.is_shared)
-        if job.campaign is not None:
-            survey.create(state.places.base / job.folder, job.campaign)
+        if job.prepare is not None:
+            job.prepare(state.places.base / job.folder)
     except UsageError as error:
         return start(request, (form, str(error)))
     with state.queue() as queue:
         if job.period_s:
             queue.repeat(job.order, job.period_s, now() + job.period_s)
         queue.add(job.order, now())
-    return rendering.to_screen(job.folder.removesuffix(SUFFIX), "live" if job.campaign is None else "survey")
+    return rendering.to_screen(job.folder.removesuffix(SUFFIX), job.screen)
 
 
 def save_preset(request: Request) -> Response:

@@ -19,7 +19,7 @@ from periplus.settings import Settings
 from periplus.store import runs
 from periplus.store.sqlite import schema
 from periplus.store.url_state import SITE_REMOVED_RULE, UNKNOWN_DEPTH
-from periplus.urls.hosts import root_of
+from periplus.urls.hosts import host_url
 
 # If the clock is set back, stored times are moved back too; otherwise each host would wait until the old time is
 # reached again. A clock that is set forward needs no handling: waiting hosts become due, and each lease that seems to
@@ -192,7 +192,7 @@ def apply_scope(connection: sqlite3.Connection, scope: CrawlScope) -> None:
 
 def _reassign_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
     rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
-    moved = [(site, host_id) for host_id, host, held in rows if (site := scope.site_of(root_of(HostKey(host)))) != held]
+    moved = [(site, id_) for id_, host, held in rows if (site := scope.site_of(host_url(HostKey(host)))) != held]
     connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
     connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
     if moved:
