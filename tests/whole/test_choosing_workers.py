@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, quick, web
 from postgres_voyage import StoredCollection
-from test_topical import DEFAULTS, SHIP, judge, prose
-from test_topical import web as topical_web
+from topics.test_topical import DEFAULTS, SHIP, judge, prose
+from topics.test_topical import web as topical_web
 from voyage import QUICK, Collection, flags_for, plain, told
 
 from periplus.api import survey
