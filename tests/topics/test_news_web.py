@@ -13,9 +13,8 @@ import stored
 from newsweb import DATED, NewsRecipe, NewsWeb, news_web
 from periplus.cli.main import main
 from periplus.model.page import DateOrigin
-from periplus_topics.analyse.cascades import cascades_of_stories
 from periplus_topics.api.stories import ReadingRequest, holdout, influence, stories_of
-from periplus_topics.model import Objective, Stories
+from periplus_topics.model import Objective, Stories, cascades_of_stories
 
 SOURCES = {"json-ld": "json-ld", "meta": "meta", "time": "time", "url": "url", "none": "first seen"}
 

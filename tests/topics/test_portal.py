@@ -15,8 +15,8 @@ from periplus.errors import UsageError
 from periplus.model.collection import Deletion
 from periplus.store import column_files
 from periplus.urls.canonical import url_id
+from periplus_topics.api import keywords as portal_entries
 from periplus_topics.api import portal as portals
-from periplus_topics.api import portal_entries
 from periplus_topics.model import EditorVerdict, Portal
 from stored import stored
 

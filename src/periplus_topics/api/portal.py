@@ -23,9 +23,8 @@ from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.values import Place, Watch, frozen
 from periplus_topics import store as portal_rows
-from periplus_topics.analyse.cascades import cascades_of_stories
 from periplus_topics.analyse.edition import Selection, selection, without_sites
-from periplus_topics.api.portal_entries import describe_entries
+from periplus_topics.api.keywords import describe_entries
 from periplus_topics.api.results import store_stories, when_stored, write_text
 from periplus_topics.api.stories import ReadingRequest, influence, stories_and_state
 from periplus_topics.api.topics import judge_of, text_of_page
@@ -41,6 +40,7 @@ from periplus_topics.model import (
     PortalSite,
     Stories,
     Story,
+    cascades_of_stories,
 )
 from periplus_topics.present.portal import picture_type, portal_files
 from periplus_topics.present.stories import edition_values

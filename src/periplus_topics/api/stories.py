@@ -23,7 +23,6 @@ from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
 from periplus.values import Place, Watch, frozen
 from periplus_topics.analyse.articles import Articles, sampling_of
-from periplus_topics.analyse.cascades import cascades_of_lines, cascades_of_stories, halves
 from periplus_topics.analyse.influence import coverage, fill_budget, future_way, influence_of, most_posts, values_of
 from periplus_topics.analyse.stories import find_stories
 from periplus_topics.api.story_pages import (
@@ -35,7 +34,19 @@ from periplus_topics.api.story_pages import (
     store_readings,
     stored_readings,
 )
-from periplus_topics.model import Cascades, Holdout, Influence, Objective, Order, Stories, Story, StoryPage
+from periplus_topics.model import (
+    Cascades,
+    Holdout,
+    Influence,
+    Objective,
+    Order,
+    Stories,
+    Story,
+    StoryPage,
+    cascades_of_lines,
+    cascades_of_stories,
+    halves,
+)
 
 SEED = 1  # for random exchanges: equal cascades give equal results
 

@@ -136,7 +136,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
 def list_command(collection: Place | None, as_json: bool) -> None:
     """List the topics of a collection."""
     from periplus_topics.api.topics import topic_names, topic_of
-    from periplus_topics.present.text import topic_values
+    from periplus_topics.present.stories import topic_values
 
     folder = collection_folder(collection)
     learned = [topic_of(folder, name) for name in topic_names(folder)]
@@ -315,7 +315,7 @@ def _key() -> str:
 
 
 def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
-    from periplus_topics.present.text import topic_lines, topic_values
+    from periplus_topics.present.stories import topic_lines, topic_values
 
     write_output(output, topic_lines(learned), topic_values(learned) if as_json else None)
 

@@ -26,7 +26,7 @@ from periplus_topics.api.results import JudgedPage, judged_file, judged_pages, w
 from periplus_topics.api.topical_run import harvest_of
 from periplus_topics.api.topics import remove_topic, stored_labels, topic_file, topic_names, topic_of
 from periplus_topics.forms import METHODS, crawl_order, judge_command, train_order
-from periplus_topics.present.text import topic_values
+from periplus_topics.present.stories import topic_values
 
 _SESSIONS = Sessions()
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
