@@ -13,6 +13,8 @@ from pathlib import Path
 
 from xxhash import xxh3_64_intdigest
 
+from periplus.api.collection import Collection
+from periplus.api.homes import folder_of
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.web import SiteKey, Url, UrlId
@@ -37,9 +39,9 @@ from periplus_topics.analyse.keyword_reading import (
     together,
 )
 from periplus_topics.analyse.keywords import METHODS, Contrast, keywords_of, keywords_of_all
-from periplus_topics.api.results import write_text
 from periplus_topics.api.stories import StoriesState
 from periplus_topics.model import Entry, Keyword, KeywordList, Provenance, Story
+from periplus_topics.store import write_text
 
 # sampled over all sites and pages, for document frequencies: more pages change no keyword but take longer
 SAMPLE_PAGES = 1_000
@@ -288,3 +290,17 @@ def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str])
         )
     ]
     return tuple(whole[:KEYWORDS])
+
+
+def keywords(
+    folder: Path | str,
+    *targets: str,
+    query: str | None = None,
+    most: int = 10,
+    method: str = "learnt",
+    watch: Callable[[int], None] = lambda pages: None,
+) -> KeywordList:
+    """Keywords of a site, of pages or of search results: see `Collection.keywords`. Raises UsageError, NoCollection."""
+    with Collection(folder_of(folder)) as collection:
+        result: KeywordList = collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
+    return result

@@ -75,14 +75,14 @@ def keywords(
     periplus keywords --query 'harbour lights' -n 20      what goes with these words
     periplus keywords --method singlerank --json URL      as published, for programs
     """
-    from periplus_topics.api import functions
+    from periplus_topics.api import keywords as api_keywords
 
     target += (site,) if site else ()
     if target and flags["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
     watch = Watch()
     folder = collection_folder(collection)
-    result = functions.keywords(folder, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
+    result = api_keywords.keywords(folder, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
     values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
     write_output(output, keyword_lines(result), values if as_json else None)
 
@@ -129,8 +129,7 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
     periplus stories --story 3 -f svg -o cascade.svg
     periplus stories --json -o stories.json
     """
-    from periplus_topics.api.results import store_stories
-    from periplus_topics.api.stories import stories_of
+    from periplus_topics.api.stories import store_stories, stories_of
     from periplus_topics.present.stories import cascade_lines, stories_lines, write_cascade_svg, write_stories_json
 
     story = flags["story"]
@@ -213,7 +212,7 @@ def influence(collection: Place | None, format: str, output: Path | None, **flag
     given = _cascades(collection, flags)
     if len(given.members) >= SAID_ENTRIES:
         click.echo(f"choosing among {len(given.sites):,} sites; exchanges and bounds take some seconds", err=True)
-    choice = api_stories.influence(given, request)
+    choice = api_stories.choose_sites(given, request)
     ahead = api_stories.holdout(given, request) if flags["holdout"] else None
     with open_output(output, exact=format != "text") as out:
         if format == "json":

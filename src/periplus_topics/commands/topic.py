@@ -184,8 +184,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     periplus topic judge ships -c 'postgresql://me@db/crawls?collection=ships' --topic-from ships.periplus
     """
     from periplus.api.homes import editing
-    from periplus_topics.api.results import store_classifications
-    from periplus_topics.api.topics import judged_pages, judged_target
+    from periplus_topics.api.topics import judged_pages, judged_target, store_classifications
 
     limit, as_json = flags["limit"], flags["as_json"]
     if targets and flags["keep"]:
