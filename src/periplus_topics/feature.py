@@ -7,7 +7,7 @@ _COMMANDS = (
     ("topic", "topic", "Tell the pages of a topic from all others, by examples.", False, True),
     ("stories", "stories", "Find stories that several sites published, and how they spread.", False, True),
     ("influence", "stories", "Choose the few sites that see most of the stories.", True, True),
-    ("portal", "portal", "Make a site of what matters: weightiest stories, their sources, feeds.", False, True),
+    ("portal", "stories", "Make a site of what matters: weightiest stories, their sources, feeds.", False, True),
 )
 FEATURE = Feature(
     "Tells pages of a topic from others, finds stories and keywords, follows topics and publishes portals.",
@@ -16,14 +16,14 @@ FEATURE = Feature(
         for name, module, sentence, is_rare, is_job in _COMMANDS
     ),
     names={
-        "influence": "periplus_topics.api.functions:influence",
-        "keywords": "periplus_topics.api.functions:keywords",
+        "influence": "periplus_topics.api.stories:influence",
+        "keywords": "periplus_topics.api.keywords:keywords",
         "portal": "periplus_topics.api.portal:",
-        "stories": "periplus_topics.api.functions:stories",
+        "stories": "periplus_topics.api.stories:stories",
         "topic": "periplus_topics.api.topics:",
     },
     policies={"topical": "periplus_topics.api.topical_run:policy_of"},
-    presets={"follow": "periplus_topics.forms:FOLLOW"},
+    presets={"follow": "periplus_topics.screens.topics:FOLLOW"},
     tables="periplus_topics.api.tables:RESULTS",
     in_use="periplus_topics.api.topics:topic_names",
     routes="periplus_topics.screens:ROUTES",

@@ -1,4 +1,4 @@
-"""Portals of a collection, their editors' decisions, and the entry keys of pages."""
+"""Portals of a collection, their editors' decisions, the entry keys of pages; files of results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import NamedTuple
 
+from periplus.errors import StoreError
+from periplus.files import replace_file
 from periplus.model.tables import HAS_PAGE
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus_topics.model import Decisions, EditorVerdict, EntryKey, Portal, Provenance
@@ -157,3 +160,21 @@ def _is_feed(url: str, media_type: str) -> bool:
         return True
     named = any(word in url.lower().rpartition("://")[2].partition("/")[2] for word in ("feed", "rss", "atom"))
     return named and media_type in ("", "application/xml", "text/xml", "application/json")
+
+
+def write_text(file: Path, text: str) -> Path:
+    """Writes a text file atomically. Raises StoreError."""
+    try:
+        file.parent.mkdir(0o700, exist_ok=True)
+        replace_file(file, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise StoreError(f"{file} cannot be written: {error.strerror}") from None
+    return file
+
+
+def when_stored(file: Path) -> float:
+    """Time when a result was stored, in seconds since the epoch; 0.0: never."""
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -20,7 +20,7 @@ from periplus_spark.alike import (
 from periplus_spark.api import STAGES, compute
 from periplus_spark.files import StageParameters, blocks
 from periplus_spark.streamed import ENGINE
-from periplus_topics.analyse.cascades import cascades_of_lines
+from periplus_topics.model import cascades_of_lines
 
 SEEDS = (1, 2, 3, 4)
 

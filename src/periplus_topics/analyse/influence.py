@@ -13,8 +13,7 @@ import numpy as np
 
 from periplus.model.arrays import Floats, Ints
 from periplus.values import frozen
-from periplus_topics.analyse.cascades import before_and_after
-from periplus_topics.model import Cascades, Influence, Objective, SiteChoice
+from periplus_topics.model import Cascades, Influence, Objective, SiteChoice, before_and_after
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

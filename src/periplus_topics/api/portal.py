@@ -23,11 +23,9 @@ from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.values import Place, Watch, frozen
 from periplus_topics import store as portal_rows
-from periplus_topics.analyse.cascades import cascades_of_stories
 from periplus_topics.analyse.edition import Selection, selection, without_sites
-from periplus_topics.api.portal_entries import describe_entries
-from periplus_topics.api.results import store_stories, when_stored, write_text
-from periplus_topics.api.stories import ReadingRequest, influence, stories_and_state
+from periplus_topics.api.keywords import describe_entries
+from periplus_topics.api.stories import ReadingRequest, choose_sites, store_stories, stories_and_state
 from periplus_topics.api.topics import judge_of, text_of_page
 from periplus_topics.model import (
     Decisions,
@@ -41,9 +39,11 @@ from periplus_topics.model import (
     PortalSite,
     Stories,
     Story,
+    cascades_of_stories,
 )
 from periplus_topics.present.portal import picture_type, portal_files
 from periplus_topics.present.stories import edition_values
+from periplus_topics.store import when_stored, write_text
 
 MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
 
@@ -195,7 +195,7 @@ def _influential(stories: Stories, most: int) -> list[SiteKey]:
     cascades = cascades_of_stories(stories)
     return [
         SiteKey(cascades.sites[choice.site])
-        for choice in influence(cascades, ReadingRequest(Objective.DT, most)).chosen
+        for choice in choose_sites(cascades, ReadingRequest(Objective.DT, most)).chosen
     ]
 
 

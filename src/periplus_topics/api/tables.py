@@ -9,9 +9,10 @@ from periplus.model.tables import Table, columns_of
 from periplus.present.wording import iso
 from periplus.urls.scope import site_key
 from periplus_topics.api.portal import portals, review_of
-from periplus_topics.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
-from periplus_topics.api.topics import topic_file, topic_names, topic_of
+from periplus_topics.api.stories import stored_stories, stories_file
+from periplus_topics.api.topics import judged_stamp, stored_judgements, topic_file, topic_names, topic_of
 from periplus_topics.present.stories import delay
+from periplus_topics.store import when_stored
 
 _RELEVANT = 0.5  # probability from which a page counts as relevant
 STORIES = Table(
@@ -132,7 +133,7 @@ def _story_pages(folder: Path, _: str) -> Rows:
 
 def _judged_rows(folder: Path, topic: str) -> Rows:
     labels = {True: "relevant", False: "not", None: None}
-    for judged in judged_pages(folder, topic):
+    for judged in stored_judgements(folder, topic):
         page = judged.page
         yield (
             page.url,

@@ -23,9 +23,10 @@ from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
-from periplus.values import Place, Watch
+from periplus.values import Place, Watch, frozen
 from periplus_topics.analyse.judging import content_text
 from periplus_topics.model import Example, Method, PageJudgement, Topic
+from periplus_topics.store import when_stored, write_text
 
 if TYPE_CHECKING:
     from periplus_topics.analyse.judging import Judge
@@ -444,3 +445,51 @@ def _replace(file: Path, data: bytes) -> None:
         draft.replace(file)
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror}") from None
+
+
+# Stored classifications: `topics/NAME.judged.jsonl` has the format of `periplus topic judge NAME --json`.
+
+
+@frozen
+class JudgedPage:
+    """A classified page with the label that a person gave it since, or None."""
+
+    page: PageJudgement
+    label: bool | None
+
+
+def judged_file(folder: Path, topic: str) -> Path:
+    """Raises UsageError for an invalid topic name."""
+    return topic_file(folder, topic).with_suffix(".judged.jsonl")
+
+
+def store_classifications(folder: Path, topic: str, pages: Iterable[PageJudgement]) -> Path:
+    """Replaces the stored classifications of a topic."""
+    return write_text(
+        judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
+    )
+
+
+def stored_judgements(folder: Path, topic: str) -> Iterator[JudgedPage]:
+    """The last classification, best pages first, with labels given since; empty if there is none.
+
+    Raises StoreError.
+    """
+    labels = {example.name: example.positive for example in stored_labels(folder, topic)}
+    file = judged_file(folder, topic)
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for line in lines:
+                page = PageJudgement(**json.loads(line))
+                yield JudgedPage(page, labels.get(page.url))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, TypeError) as error:
+        raise StoreError(
+            f"{file} cannot be read ({error}): run `periplus topic judge {topic} --keep` to rebuild it"
+        ) from None
+
+
+def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:
+    """Changes when pages are classified or labelled."""
+    return when_stored(judged_file(folder, topic)), when_stored(folder / FOLDER / f"{topic}.labels.jsonl")

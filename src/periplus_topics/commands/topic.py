@@ -136,7 +136,7 @@ def _place(name: str, positives: tuple[str, ...], negatives: tuple[str, ...], co
 def list_command(collection: Place | None, as_json: bool) -> None:
     """List the topics of a collection."""
     from periplus_topics.api.topics import topic_names, topic_of
-    from periplus_topics.present.text import topic_values
+    from periplus_topics.present.stories import topic_values
 
     folder = collection_folder(collection)
     learned = [topic_of(folder, name) for name in topic_names(folder)]
@@ -184,8 +184,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     periplus topic judge ships -c 'postgresql://me@db/crawls?collection=ships' --topic-from ships.periplus
     """
     from periplus.api.homes import editing
-    from periplus_topics.api.results import store_classifications
-    from periplus_topics.api.topics import judged_pages, judged_target
+    from periplus_topics.api.topics import judged_pages, judged_target, store_classifications
 
     limit, as_json = flags["limit"], flags["as_json"]
     if targets and flags["keep"]:
@@ -315,7 +314,7 @@ def _key() -> str:
 
 
 def _write(learned: Topic, as_json: bool, output: Path | None) -> None:
-    from periplus_topics.present.text import topic_lines, topic_values
+    from periplus_topics.present.stories import topic_lines, topic_values
 
     write_output(output, topic_lines(learned), topic_values(learned) if as_json else None)
 

@@ -13,7 +13,15 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.errors import NoCollection, UsageError
-from periplus.jobs.presets import PERIODS, choice, command_line
+from periplus.jobs.presets import (
+    PERIODS,
+    choice,
+    command_line,
+    period,
+    starts_of,
+    whole,
+)
+from periplus.jobs.setting_fields import Form
 from periplus.model.job import JobOrder
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
@@ -24,7 +32,6 @@ from periplus.values import JsonObject
 from periplus_topics.api import portal as work
 from periplus_topics.api.portal import KINDS, PortalReview, ReviewEntry, published_files, review_of
 from periplus_topics.api.topics import topic_names
-from periplus_topics.forms import build_command, portal_command, portal_of, renewal
 from periplus_topics.model import EntryKey, Portal
 from periplus_topics.present.portal import picture_type
 
@@ -311,3 +318,46 @@ def download(request: Request) -> Response:
         filename=f"{name}-{chosen.name}.zip",
         background=BackgroundTask(target.unlink, missing_ok=True),
     )
+
+
+# Commands for the forms. Input is not trusted: see `periplus.jobs.presets`.
+
+LINE_CHARS = 300  # of a title or lead
+
+
+def renewal(portal: str, collection: str) -> JobOrder:
+    """The jobs of a schedule that refreshes the collection and then rebuilds its portal."""
+    return JobOrder(("refresh", "-c", collection), then=(build_command(portal, collection),))
+
+
+def build_command(portal: str, collection: str) -> tuple[str, ...]:
+    return ("portal", "build", portal, "-c", collection)
+
+
+# (default, minimum, maximum), as in `periplus portal create`
+_PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
+
+
+def portal_of(form: Form, created: float) -> Portal:
+    """The definition of a portal in a form. Raises UsageError."""
+    name, title, lead = (" ".join(form.get(field, "").split())[:LINE_CHARS] for field in ("name", "title", "lead"))
+    address = str(starts_of(form["address"])[0]) if form.get("address", "").strip() else ""
+    numbers = {field: whole(form, field, *limits) for field, limits in _PORTAL_NUMBERS.items()}
+    return Portal(
+        name=name, title=title or name, created=created, lead=lead, topic=form.get("topic", "").strip(),
+        period_s=period(form), approve=bool(form.get("approve")), address=address, **numbers,
+    )  # fmt: skip
+
+
+def portal_command(portal: Portal, collection: str) -> tuple[str, ...]:
+    """The command that creates the portal."""
+    usual = {"--title": portal.name} | {f"--{field}": str(limits[0]) for field, limits in _PORTAL_NUMBERS.items()}
+    values = {
+        "--title": portal.title, "--lead": portal.lead, "--topic": portal.topic,
+        "--period": f"{portal.period_s / 3600:g}h" if portal.period_s else "",
+        "--address": portal.address, "--stories": str(portal.stories), "--sites": str(portal.sites),
+    }  # fmt: skip
+    words = ["portal", "create", portal.name, "-c", collection]
+    for flag, text in values.items():
+        words += [flag, text] if text not in ("", usual.get(flag)) else []
+    return (*words, *["--approve"] * portal.approve)

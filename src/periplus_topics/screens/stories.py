@@ -17,18 +17,20 @@ from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.state import folder_of, state_of
 from periplus.values import JsonObject
-from periplus_topics.analyse.cascades import cascades_of_stories
-from periplus_topics.api.results import stored_stories, stored_story, stories_file, when_stored
-from periplus_topics.api.stories import ReadingRequest, influence
-from periplus_topics.model import Cascades, Influence, Objective, Stories, Story
-from periplus_topics.present.influence import (
+from periplus_topics.api.stories import ReadingRequest, choose_sites, stored_stories, stored_story, stories_file
+from periplus_topics.model import Cascades, Influence, Objective, Stories, Story, cascades_of_stories
+from periplus_topics.present.stories import (
     GOALS,
+    ORDER_WORDS,
+    delay,
+    format_date,
     verdict_lines,
+    write_cascade_svg,
     write_coverage_svg,
     write_influence_csv,
     write_influence_json,
 )
-from periplus_topics.present.stories import ORDER_WORDS, delay, format_date, write_cascade_svg
+from periplus_topics.store import when_stored
 
 MOST_STORIES = 30  # stories on the screen; the table has all
 SITES = 20  # sites chosen by default
@@ -120,7 +122,7 @@ def _choose_sites(stories: Stories, objective: Objective, most: int) -> tuple[Ca
             f"--objective {objective}` chooses"
         )
     cascades = cascades_of_stories(stories)
-    return cascades, influence(cascades, ReadingRequest(objective, most))
+    return cascades, choose_sites(cascades, ReadingRequest(objective, most))
 
 
 def influence_file(request: Request) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +12,18 @@ from starlette.responses import Response
 
 from periplus.api.collection import Collection
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import order_lines
+from periplus.jobs.presets import (
+    MOST_PAGES,
+    JobRequest,
+    Preset,
+    choice,
+    decimal,
+    flags,
+    order_lines,
+    starts_of,
+    whole,
+)
+from periplus.jobs.setting_fields import Form
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import TEXT_PARTS
 from periplus.model.web import Url
@@ -22,11 +34,19 @@ from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, place_of, state_of
 from periplus.values import JsonObject, frozen
 from periplus_topics.api.labelling import Labelling, Sessions
-from periplus_topics.api.results import JudgedPage, judged_file, judged_pages, when_stored
 from periplus_topics.api.topical_run import harvest_of
-from periplus_topics.api.topics import remove_topic, stored_labels, topic_file, topic_names, topic_of
-from periplus_topics.forms import METHODS, crawl_order, judge_command, train_order
-from periplus_topics.present.text import topic_values
+from periplus_topics.api.topics import (
+    JudgedPage,
+    judged_file,
+    remove_topic,
+    stored_judgements,
+    stored_labels,
+    topic_file,
+    topic_names,
+    topic_of,
+)
+from periplus_topics.present.stories import topic_values
+from periplus_topics.store import when_stored
 
 _SESSIONS = Sessions()
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
@@ -128,7 +148,7 @@ def _last_judgement(folder: Path, topic: str) -> JsonObject:
     when = when_stored(judged_file(folder, topic))
     pages, relevant = 0, 0
     best: list[JudgedPage] = []
-    for judged_page in judged_pages(folder, topic):
+    for judged_page in stored_judgements(folder, topic):
         pages, relevant = pages + 1, relevant + (judged_page.page.probability >= 0.5)
         best += [judged_page] if len(best) < BEST else []
     stale = bool(when) and when < when_stored(topic_file(folder, topic))
@@ -275,3 +295,108 @@ def _take_answer(session: Labelling, what: str, url: str) -> None:
         session.skip()
     else:
         session.answer(ANSWERS[what])
+
+
+# Commands for the forms. Input is not trusted: see `periplus.jobs.presets`.
+
+# pages fetched from the given sites before the topic is learned; thirty pages on the topic among them are enough
+FOLLOW_FIRST = 300
+FOLLOW_PAGES = 2_000  # default of a topical crawl
+WORDS_CHARS = 500
+METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
+EXAMPLES_MOST = 200  # lines in a form
+EXAMPLE_CHARS = 2_000
+
+
+def _follow(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:
+    """Jobs in sequence: fetch some pages of the sites, learn the topic, fetch more pages on it, judge all pages."""
+    words = topic_words(form.get("words", ""))
+    pages = str(whole(form, "max_pages", FOLLOW_PAGES, 1, MOST_PAGES))
+    name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
+    first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *further)
+    learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
+    more = ("topic", "crawl", name, *starts, "-c", folder, "--max-pages", pages, *further)
+    return JobRequest(folder, JobOrder(first, then=(learn, more, judge_command(name, folder))))
+
+
+FOLLOW = Preset(
+    "follow",
+    "Follow a topic",
+    "Fetches some pages of these sites, learns the topic from its words, then follows links to more pages about it.",
+    "topic",
+    _follow,
+    many=True,
+    by_words=True,
+)
+
+
+def topic_words(text: str) -> str:
+    """The words of a topic, in the form of `words:`. Raises UsageError if there are none."""
+    words = " ".join(re.findall(r"[\w'-]+", text))
+    if not re.search(r"\w", words) or len(words) > WORDS_CHARS:
+        raise UsageError(f"describe the topic in a few words: harbour ship sailor (up to {WORDS_CHARS} letters)")
+    return words
+
+
+def train_order(form: Form, collection: str) -> JobOrder:
+    """The jobs that learn a topic from words and pages, then judge the collection's pages.
+
+    collection: as in commands. Raises UsageError.
+    """
+    positives = [f"words:{topic_words(form['words'])}"] if form.get("words", "").strip() else []
+    positives += examples_of(form.get("positives", ""))
+    negatives = examples_of(form.get("negatives", ""))
+    if not positives:
+        raise UsageError("the topic needs a few words, or pages of the collection")
+    method = choice(form, "method", METHODS, METHODS[0])
+    name = topic_name(form.get("name", ""))
+    words = [word for flag, specs in (("-p", positives), ("-n", negatives)) for spec in specs for word in (flag, spec)]
+    words += [] if method == METHODS[0] else ["--method", method]
+    return JobOrder(("topic", "train", name, "-c", collection, *words), then=(judge_command(name, collection),))
+
+
+def topic_name(text: str) -> str:
+    """The checked name of a topic. Raises UsageError."""
+    name = text.strip()
+    if not 0 < len(name) <= 64 or name.startswith("-") or not all(sign.isalnum() or sign in "-_" for sign in name):
+        raise UsageError(f"{name[:80]!r} cannot be a topic's name: use up to 64 letters, digits, - and _")
+    return name
+
+
+def examples_of(text: str) -> list[str]:
+    """Examples, one per line: addresses (optionally with *) and searches, but not files. Raises UsageError."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > EXAMPLES_MOST:
+        raise UsageError(f"{len(lines):,} lines of examples: at most {EXAMPLES_MOST}, or use `periplus topic train`")
+    return [_example(line) for line in lines]
+
+
+def _example(line: str) -> str:
+    if len(line) > EXAMPLE_CHARS:
+        raise UsageError(f"an example is longer than {EXAMPLE_CHARS:,} letters")
+    if line.startswith("search:"):
+        return line
+    if "*" not in line:
+        return str(starts_of(line)[0]) if len(line.split()) == 1 else f"search:{line}"
+    full = line if "://" in line else f"https://{line}"
+    if not full.startswith(("http://", "https://")) or len(full.split()) > 1:
+        raise UsageError(f"{line[:100]!r} is not a pattern of URLs; write it like https://example.org/films/*")
+    return full
+
+
+def judge_command(name: str, collection: str) -> tuple[str, ...]:
+    return ("topic", "judge", name, "-c", collection, "--keep")
+
+
+def crawl_order(name: str, form: Form, seeds: tuple[Url, ...], collection: str) -> JobOrder:
+    """The jobs that fetch more pages on a topic, then judge all pages. seeds: the default. Raises UsageError."""
+    starts = starts_of(form["seeds"]) if form.get("seeds", "").strip() else seeds
+    if not starts:
+        raise UsageError("give a few pages to start from")
+    limits = flags({"max_pages": str(FOLLOW_PAGES)} | {field: text for field, text in form.items() if text.strip()})
+    per_cent = form.get("least_harvest", "").strip()
+    if per_cent:
+        least = decimal({"least_harvest": per_cent.rstrip(" %")}, "least_harvest", 0, 0, 100)
+        limits += ("--least-harvest", f"{least / 100:g}")
+    command = ("topic", "crawl", name, *starts, "-c", collection, *limits)
+    return JobOrder(command, then=(judge_command(name, collection),))

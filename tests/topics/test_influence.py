@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from periplus.errors import UsageError
-from periplus_topics.analyse.cascades import cascades_of_lines, halves
 from periplus_topics.analyse.influence import (
     Coverage,
     SiteSelection,
@@ -26,7 +25,7 @@ from periplus_topics.analyse.influence import (
     value_of,
     values_of,
 )
-from periplus_topics.model import Cascades, Objective
+from periplus_topics.model import Cascades, Objective, cascades_of_lines, halves
 
 LINES = ["a,0 b,2 c,4", "a,10 b,11", "# a remark", "", "c,20 d,20.5", "d,30 c,31 b,40", "e,50"]
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_ui_accessible import faults
 
 import stored as small
 from interface import client, token_of
@@ -19,11 +18,11 @@ from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus_topics.api import portal as portals
 from periplus_topics.api.portal import review_of
-from periplus_topics.api.results import store_stories, stored_stories, stories_file
-from periplus_topics.api.stories import stories_of
-from periplus_topics.forms import portal_command, portal_of
+from periplus_topics.api.stories import store_stories, stored_stories, stories_file, stories_of
 from periplus_topics.model import Portal
+from periplus_topics.screens.portals import portal_command, portal_of
 from stored import copied, stored
+from unit.test_ui_accessible import faults
 
 WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
 PORTAL = "/c/n/portal/coast"

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from periplus.document.dates import feed_dates
 from periplus.document.publication import DateEvidence, page_date
 from periplus.model.web import Url
-from periplus_topics.analyse.cascades import cascades_of_lines
 from periplus_topics.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, swap_sites, value_of
-from periplus_topics.model import Cascades, Objective
+from periplus_topics.model import Cascades, Objective, cascades_of_lines
 
 EVENTS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 99)), min_size=1, max_size=5)
 CASCADES = st.lists(EVENTS, min_size=1, max_size=12)

@@ -13,9 +13,8 @@ import stored
 from newsweb import DATED, NewsRecipe, NewsWeb, news_web
 from periplus.cli.main import main
 from periplus.model.page import DateOrigin
-from periplus_topics.analyse.cascades import cascades_of_stories
-from periplus_topics.api.stories import ReadingRequest, holdout, influence, stories_of
-from periplus_topics.model import Objective, Stories
+from periplus_topics.api.stories import ReadingRequest, choose_sites, holdout, stories_of
+from periplus_topics.model import Objective, Stories, cascades_of_stories
 
 SOURCES = {"json-ld": "json-ld", "meta": "meta", "time": "time", "url": "url", "none": "first seen"}
 
@@ -101,7 +100,7 @@ def test_impossible_options_are_refused_with_a_remedy(folder: Path, words: tuple
 def test_influence_of_the_planted_web_is_proved_optimal(folder: Path) -> None:
     cascades = cascades_of_stories(stories_of(folder))
     for objective in Objective:
-        found = influence(cascades, ReadingRequest(objective, 4))
+        found = choose_sites(cascades, ReadingRequest(objective, 4))
         assert found.value >= 0.997 * found.lp_bound
         assert found.value > found.most_posts[-1]
     ahead = holdout(cascades, ReadingRequest(budget=4))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_ui_accessible import faults
 
 from interface import client, token_of
 from periplus.api.collection import Collection
@@ -17,11 +16,18 @@ from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.store.sqlite.job_file import folder_queue
 from periplus_topics.api.labelling import Labelling, Sessions
-from periplus_topics.api.results import judged_pages
 from periplus_topics.api.topical_run import HarvestPoint, harvest_of, is_due, note_harvest
-from periplus_topics.api.topics import TopicOrder, stored_examples, stored_labels, topic_names, train_topic
-from periplus_topics.forms import crawl_order, examples_of, train_order
+from periplus_topics.api.topics import (
+    TopicOrder,
+    stored_examples,
+    stored_judgements,
+    stored_labels,
+    topic_names,
+    train_topic,
+)
+from periplus_topics.screens.topics import crawl_order, examples_of, train_order
 from stored import copied, stored
+from unit.test_ui_accessible import faults
 
 SEA = ["ship", "harbour", "sailor", "captain", "voyage", "deck", "anchor", "sail", "storm", "crew"]
 FOOD = ["recipe", "oven", "butter", "flour", "salt", "sugar", "onion", "garlic", "sauce", "dough"]
@@ -289,7 +295,7 @@ def test_all_classified_pages_are_stored_even_if_few_are_listed(folder):
         main, ["topic", "judge", "sea", "--keep", "-n", "2", "--json", "-c", str(collection)], catch_exceptions=False
     )
     assert len(done.stdout.splitlines()) == 2
-    kept = [one.page.probability for one in judged_pages(collection, "sea")]
+    kept = [one.page.probability for one in stored_judgements(collection, "sea")]
     assert len(kept) == 33
     assert kept == sorted(kept, reverse=True)
     assert kept[0] == json.loads(done.stdout.splitlines()[0])["probability"]

@@ -13,10 +13,10 @@ from periplus.api.deleting import delete
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion
+from periplus.store import column_files
 from periplus.urls.canonical import url_id
-from periplus_topics import store as portal_rows
+from periplus_topics.api import keywords as portal_entries
 from periplus_topics.api import portal as portals
-from periplus_topics.api import portal_entries
 from periplus_topics.model import EditorVerdict, Portal
 from stored import stored
 
@@ -238,7 +238,7 @@ def test_a_repeated_edition_recomputes_no_description_and_is_equal(folder, monke
         one.key: (one.sentence, one.keywords, one.provenance) for one in first.entries
     }
     assert described == []
-    (folder / portal_rows.ENTRIES).unlink()
+    (folder / column_files.ENTRIES).unlink()
     assert edition(folder) == again
 
 
@@ -246,5 +246,5 @@ def test_deleted_pages_are_in_no_description(folder):
     first = edition(folder)
     gone = first.entries[0].story.pages[0].url
     delete(folder, Deletion(pages=(url_id(gone),)))
-    assert not (folder / portal_rows.ENTRIES).exists()
+    assert not (folder / column_files.ENTRIES).exists()
     assert all(page.url != gone for one in edition(folder).entries for page in one.story.pages)
