@@ -1,4 +1,4 @@
-"""Published selection rules that `schedule.bandit` does not use: none is better on all kinds of sites."""
+"""Published selection rules that `periplus_studies.rules` does not use: none is better on all kinds of sites."""
 
 from __future__ import annotations
 

@@ -340,7 +340,6 @@ def run(place: Place, quiet: bool, verbose: int, **flags: Any) -> None:
     from periplus.cli.crawl import EXIT, EXIT_INTERRUPT, StopOnSignal, configure_logs, notice, say_end
     from periplus_studies.api import DEFAULTS, change
     from periplus_studies.api import run as go_on
-    from periplus_studies.commands import campaign_display
 
     if flags["max_pages"] is not None:
         raise UsageError("a survey counts pages over all its runs: use --pages, not --max-pages")

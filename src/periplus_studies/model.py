@@ -14,7 +14,7 @@ from periplus.values import Pairs, frozen
 class Unit:
     """A site as counted by a survey. It owns all URLs under its prefixes, except those under a longer prefix.
 
-    prefixes: as written by `urls.units.prefix_of`: `example.org`, `example.org/~ann`, or `*.example.org` for a host
+    prefixes: as written by `units.prefix_of`: `example.org`, `example.org/~ann`, or `*.example.org` for a host
     and its subdomains.
     """
 
@@ -499,7 +499,7 @@ class Campaign:
 
     title: str = ""
     units: tuple[Unit, ...] = ()
-    rule: str = "scout"  # rule for choosing among sites: see `schedule.bandit`
+    rule: str = "scout"  # rule for choosing among sites: see `rules`
     within: str = ""  # order within a site: breadth or learned; empty: learned, but breadth for many sites
     item: str = "page"  # what is harvested: an external page, host or (registered) domain
     pages: int = 0  # page budget of all runs together; 0: no limit

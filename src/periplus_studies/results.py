@@ -77,7 +77,7 @@ FORMATS = {
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
 }
-"""Drawings and documents of `write_survey`; tables are in `present.survey_report`."""
+"""Drawings and documents of `write_survey`; tables are in `report`."""
 MOST_CO_LINKS = 1_000
 _RULES, _CHOICE = CompanionRules(), UnitChoice()
 _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)

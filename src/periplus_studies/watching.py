@@ -30,7 +30,7 @@ _Key = tuple[object, ...]
 SURVEYS = 4  # as they were counted
 TABLES = 24
 AGAIN_S = 10.0  # shortest time between recounts during a crawl
-SHARE = 0.1  # and so that counting takes no more than this share of the time
+SHARE = 0.1  # of the time at most goes into counting or looking: a look that took 0.3 s is shown for 3 s
 LINKS = 50_000  # links shown at once: filter further, or use `periplus survey links`
 
 
@@ -55,7 +55,7 @@ class LazyTable:
 
 
 def result_table(counted: CountedSurvey, name: str) -> LazyTable:
-    """One of `present.survey_report`. Raises UsageError for another name."""
+    """One of `report`. Raises UsageError for another name."""
     table, rows = survey_table(counted.results, name)
     return LazyTable(table, counted.key, lambda: rows)
 
@@ -126,8 +126,6 @@ class Surveys:
         key = (lazy.table.name, *lazy.key)
         return self._tables.get_or_make(key, lambda: stored_tables.computed_database((lazy.table, lazy.rows())))
 
-
-SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
 
 LEAST_S = 1.0  # so long each look is shown
 

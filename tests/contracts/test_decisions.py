@@ -217,8 +217,8 @@ def test_an_aborted_change_is_in_neither_store(there: str, own) -> None:
 KILLED = """
 import os, signal, sys
 from periplus.api.homes import editing
-from periplus.api.webometrics import mark_sites
-from periplus.model.survey import SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_studies.model import SiteMark, SiteStatus
 from periplus.store.postgres import copying
 if sys.argv[2] == "written":
     copying.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)

@@ -135,8 +135,8 @@ def test_a_watcher_reads_only_new_rows(folder):
 
 
 def test_a_watcher_drops_deleted_pages(folder, monkeypatch):
-    monkeypatch.setattr("periplus.ui.watching.LEAST_S", 0.0)
-    monkeypatch.setattr("periplus.ui.watching.SHARE", 1e9)
+    monkeypatch.setattr("periplus_studies.watching.LEAST_S", 0.0)
+    monkeypatch.setattr("periplus_studies.watching.SHARE", 1e9)
     watchers, where = SurveyWatchers(), folder / "e.periplus"
     before = watchers.look(where).standing
     deleting.delete(where, Deletion((url_id(canonical(A + "1")),)))

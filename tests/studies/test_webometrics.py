@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from periplus.errors import UsageError
-from periplus.urls.canonical import canonical
 from periplus_studies.analyse import (
     class_of,
     co_inlinks,
@@ -31,7 +30,7 @@ from periplus_studies.model import (
     UnitLinks,
     WebFragment,
 )
-from periplus_studies.results import SurveyOrder, external_links, mark_sites, survey_of
+from periplus_studies.results import SurveyOrder, mark_sites, survey_of
 from periplus_studies.units import promote, unit_of
 from stored import page, stored
 
@@ -154,13 +153,6 @@ def test_marks_are_stored_and_excluded_sites_omitted(tmp_path):
     )
     marks = {site.name: (site.status, site.tags) for site in survey_of(folder).companions}
     assert marks == {"hub.org": (SiteStatus.UNDECIDED, ("journal", "seen")), "google.com": (SiteStatus.DISCOVERED, ())}
-
-
-def test_external_links_have_title_kind_and_anchor_text(folder):
-    rows = {(row.source, row.target): row for row in external_links(folder)}
-    row = rows[(canonical(A), canonical(B))]
-    assert (row.title, row.kind, row.anchor) == ("A", "a", "to home")
-    assert all(source.split("/")[2] != target.split("/")[2] for source, target in rows)
 
 
 def test_the_conceptual_model_counts_sets_and_relations(found):
