@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from periplus.api import topics as topic
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.database import DatabaseCollection
     from periplus.api.functions import (
         CheckResult,
         check,
@@ -48,7 +47,7 @@ _PLACES = {  # public name: module and name in it; without a name: the module it
     "CheckResult": "api.functions:CheckResult",
     "Collection": "api.collection:Collection",
     "CrawlEnd": "api.crawling:CrawlEnd",
-    "DatabaseCollection": "api.database:DatabaseCollection",
+    "DatabaseCollection": "DatabaseCollection",
     "Page": "api.page:Page",
     "Progress": "api.crawling:Progress",
     "Rows": "api.rows:Rows",

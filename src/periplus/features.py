@@ -42,6 +42,7 @@ class Feature(NamedTuple):
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
     formats: places of readers of documents, functions of their bytes that return a
     `periplus.document.formats.converted.Conversion`, by media type;
+    stores: places of a `periplus.api.homes.CollectionStore` by the scheme of its addresses, as "postgresql";
     services: places of the functions that the core calls, by the name of the service.
     """
 
@@ -54,6 +55,7 @@ class Feature(NamedTuple):
     after_jobs: str = ""
     files: tuple[str, ...] = ()
     formats: Mapping[str, str] = {}
+    stores: Mapping[str, str] = {}
     services: Mapping[str, str] = {}
 
 
@@ -66,6 +68,25 @@ def features() -> Mapping[str, Feature]:
 def parts(name: str) -> Iterator[Any]:
     """Imports the values of all features at the places that a field of Feature names."""
     return (value_at(place) for feature in features().values() if (place := getattr(feature, name)))
+
+
+_SCHEMES = frozenset({"postgresql", "postgres"})  # named without a feature too, so that a message says what is missing
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a collection in a database, and not a folder."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and (scheme in _SCHEMES or any(scheme in feature.stores for feature in features().values()))
+
+
+def store_at(address: str) -> Any:
+    """The store of a collection in a database. Raises UsageError if no installed package provides it."""
+    scheme = address.partition("://")[0]
+    for feature in features().values():
+        if place := feature.stores.get(scheme):
+            with extra_needed():
+                return value_at(place)
+    raise UsageError(f"{scheme}: no installed package stores collections there")
 
 
 def service(name: str) -> Any:

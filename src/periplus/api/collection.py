@@ -288,7 +288,7 @@ class Collection:
         number of rounds). Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
-        from periplus.api.segments import rules_at, segments_of
+        from periplus.api.page_segments import rules_at, segments_of
         from periplus.api.site import site_of
 
         with _without_collector(), self._time_limit():
@@ -379,8 +379,7 @@ class Collection:
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import import_vectors
-        from periplus.api.shared_index import require_place
+        from periplus.api.embedding import import_vectors, require_place
 
         require_place(self.folder)
         return import_vectors(self.folder, Path(path), watch)
@@ -422,8 +421,8 @@ class Collection:
         """
         from periplus.api.facts import RankOrder, site_starts
         from periplus.api.page_notes import take_notes
+        from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
-        from periplus.api.segments import rules_at
         from periplus.model.results import SitesReport
         from periplus.present.report import site_report, sites_page
 
@@ -495,7 +494,7 @@ class Collection:
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
-        from periplus.api.segments import require_segment, rules_at, segments_of
+        from periplus.api.page_segments import require_segment, rules_at, segments_of
 
         if only or columns:
             require_segment(self.place, only)
