@@ -27,6 +27,7 @@ FEATURE = Feature(
             is_rare=True,
         ),
     ),
+    names={"DatabaseCollection": "periplus_postgres.collection:DatabaseCollection"},
     stores=dict.fromkeys(("postgresql", "postgres"), "periplus_postgres.store:STORE"),
     services={
         "crawl on a cluster": "periplus_postgres.joining:carried_crawl",
