@@ -70,7 +70,7 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 MOST_DEATHS = 20  # dead workers in one run after which no more are started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
-    Reason.TRAP, Reason.NOT_ARCHIVED,
+    Reason.TRAP, Reason.NOT_ARCHIVED, Reason.BOT_WALL,
     Reason.ALIVE,
 )  # fmt: skip
 
@@ -600,8 +600,8 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
 
 
 _TROUBLES = (
-    "unreachable", "server-error", "refused", "robots-unreachable", "host-down", "tls", "bad-answer", "private-address",
-    "bug",
+    "unreachable", "server-error", "refused", "bot-wall", "robots-unreachable", "host-down", "tls", "bad-answer",
+    "private-address", "bug",
 )  # fmt: skip
 
 
