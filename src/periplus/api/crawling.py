@@ -19,7 +19,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
-from periplus.acquire.session import LoginSessions
+from periplus.acquire.session import SIGNED_OUT, LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, leave_nothing, shares_index, workable
@@ -585,7 +585,7 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
     if stop_note.startswith((LOGIN_NOTE, ARCHIVE_NOTE)):
-        return "failed", stop_note
+        return "stopped" if stop_note.endswith(SIGNED_OUT) else "failed", stop_note
     if not read:
         return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", f"no page was read; {first}")
     if stop_note:
