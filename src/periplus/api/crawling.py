@@ -20,7 +20,7 @@ from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import SIGNED_OUT, LoginSessions
-from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
+from periplus.acquire.transport import CurlTransport, Wire, header_of, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import home_of, leave_nothing, shares_index, workable
 from periplus.api.logins import logins_of, resolve_secrets
@@ -180,6 +180,8 @@ def check_order(order: CrawlOrder) -> None:
         if not local.is_dir():
             raise UsageError(f"the folder {local}, which serves {host.removesuffix(':80')}, does not exist")
     resolve_entries(identity.resolve)
+    for entry in identity.header:
+        header_of(entry)
     for what, name in (("cookie file", identity.cookie_file), ("file of certificate authorities", identity.ca_file)):
         if name and not Path(name).is_file():
             raise UsageError(f"cannot read the {what} {name}: there is no such file")
