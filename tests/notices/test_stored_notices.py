@@ -44,6 +44,15 @@ def told_of_both(tmp_path, monkeypatch, address):
     return tmp_path, *told
 
 
+def test_a_signed_out_crawl_is_told(tmp_path):
+    folder = stored(tmp_path / "e.periplus", WEB, [HOME])
+    notices.look(tmp_path, folder, 1.0)
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as raw, raw:
+        raw.execute("UPDATE run SET state = 'stopped', note = 'login ''wiki'': 401; signed out'")
+    (told,) = notices.look(tmp_path, folder, 2.0)
+    assert told.subjects == ("run 1: stopped, login 'wiki': 401; signed out",)
+
+
 def test_notices_are_equal_and_have_no_password(told_of_both, address):
     base, of_folder, of_database = told_of_both
     assert {notice.kind for notice in of_folder} == {NoticeKind.SUSPICIOUS}

@@ -19,8 +19,8 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
-from periplus.acquire.session import LoginSessions
-from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
+from periplus.acquire.session import SIGNED_OUT, LoginSessions
+from periplus.acquire.transport import CurlTransport, Wire, header_of, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import database_at, home_of, leave_nothing, workable
 from periplus.api.logins import logins_of, resolve_secrets
@@ -70,7 +70,7 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 MOST_DEATHS = 20  # dead workers in one run after which no more are started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
-    Reason.TRAP, Reason.NOT_ARCHIVED,
+    Reason.TRAP, Reason.NOT_ARCHIVED, Reason.BOT_WALL,
     Reason.ALIVE,
 )  # fmt: skip
 
@@ -180,6 +180,8 @@ def check_order(order: CrawlOrder) -> None:
         if not local.is_dir():
             raise UsageError(f"the folder {local}, which serves {host.removesuffix(':80')}, does not exist")
     resolve_entries(identity.resolve)
+    for entry in identity.header:
+        header_of(entry)
     for what, name in (("cookie file", identity.cookie_file), ("file of certificate authorities", identity.ca_file)):
         if name and not Path(name).is_file():
             raise UsageError(f"cannot read the {what} {name}: there is no such file")
@@ -587,7 +589,7 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
     if stop_note.startswith((LOGIN_NOTE, ARCHIVE_NOTE)):
-        return "failed", stop_note
+        return "stopped" if stop_note.endswith(SIGNED_OUT) else "failed", stop_note
     if not read:
         return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", f"no page was read; {first}")
     if stop_note:
@@ -602,8 +604,8 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
 
 
 _TROUBLES = (
-    "unreachable", "server-error", "refused", "robots-unreachable", "host-down", "tls", "bad-answer", "private-address",
-    "bug",
+    "unreachable", "server-error", "refused", "bot-wall", "robots-unreachable", "host-down", "tls", "bad-answer",
+    "private-address", "bug",
 )  # fmt: skip
 
 

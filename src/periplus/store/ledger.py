@@ -186,6 +186,8 @@ class Ledger:
         if is_asked and (task.url_id or task.request.purpose in CHECKS):
             self.sums.counts["fetched"] += 1
             self.sums.counts["wire_bytes"] += visit.wire_bytes
+            if (headers := getattr(visit.outcome, "headers", None)) and headers.status_line.startswith("HTTP/2"):
+                self.sums.counts["http2"] += 1
             self.sums.fetched[host] += 1
         is_news = not isinstance(visit.outcome, Unchanged)
         if completion.reason is not None and task.url_id:

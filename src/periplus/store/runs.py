@@ -143,7 +143,7 @@ def add_starts(statements: Statements, starts: Sequence[UrlId], sites: Sequence[
 
 def records(statements: Statements) -> list[RunRecord]:
     """All runs, oldest first."""
-    sums = f"{_SUM.format('fetched')}, {_SUM.format('wire_bytes')}"
+    sums = f"{_SUM.format('fetched')}, {_SUM.format('wire_bytes')}, {_SUM.format('http2').partition('+ ')[2]}"
     find = f"SELECT id, kind, starts, settings, seed, started, ended, state, note, {sums} FROM run r ORDER BY id"
     return [
         RunRecord(run_id, kind, tuple(json.loads(starts)), json.loads(settings), *others)
