@@ -18,7 +18,7 @@ from periplus.api.moving import move
 from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.document import html, structured
-from periplus.document.language_codes import LANGUAGES, REGIONS, is_language
+from periplus.document.language import LANGUAGES, REGIONS, is_language
 from periplus.model.web import Url
 from periplus.settings import Settings
 from stored import page, stored
