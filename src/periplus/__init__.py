@@ -14,7 +14,7 @@ has examples, docs/api.md is the reference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from periplus import errors
@@ -100,14 +100,18 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Loads the names in `__all__` at first use, so that importing the package is fast."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'periplus' has no attribute {name!r}")
-    from periplus.extensions import value_at
+def __getattr__(name: str) -> Any:
+    """Loads the names in `__all__` and those of features at first use, so that importing the package is fast."""
+    from periplus.features import parts, value_at
 
-    return value_at(f"periplus.{_PLACES[name]}")
+    if name in _PLACES:
+        return value_at(f"periplus.{_PLACES[name]}")
+    if name in parts("names"):
+        return parts("names")[name].load(object)
+    raise AttributeError(f"module 'periplus' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from periplus.features import parts
+
+    return sorted({*__all__, *parts("names")})

@@ -16,6 +16,7 @@ from pathlib import Path
 from periplus.api.topics import FOLDER as TOPICS
 from periplus.api.topics import stored_labels, topic_file
 from periplus.errors import StoreError, UsageError
+from periplus.files import replace_file
 from periplus.model.story import DateOrigin, Order, PageDate, Stories, Story, StoryPage
 from periplus.model.topic import PageJudgement
 from periplus.model.web import SiteKey, Url
@@ -37,12 +38,9 @@ class JudgedPage:
 
 def write_text(file: Path, text: str) -> Path:
     """Writes a text file atomically. Raises StoreError."""
-    draft = file.with_name(file.name + ".part")
     try:
         file.parent.mkdir(0o700, exist_ok=True)
-        draft.touch(0o600)
-        draft.write_text(text, "utf-8", "replace")
-        draft.replace(file)
+        replace_file(file, text.encode("utf-8", "replace"))
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror}") from None
     return file

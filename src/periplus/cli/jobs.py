@@ -36,7 +36,7 @@ from periplus.cli.options import (
 from periplus.cli.progress import crawl_display, say
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
-from periplus.features import features, parts
+from periplus.features import features, loaded
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
@@ -276,7 +276,7 @@ def _work(folder: Path, store: str, stopping: StopOnSignal, watch: Callable[[Job
     """Does jobs, and ends the program. watch: as the runner's watchers; None: ends when no job waits or runs."""
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
-    watchers = [watcher(folder) for watcher in parts("after_jobs")]
+    watchers = [watcher(folder) for _, watcher in loaded("after_jobs", object).values()]
     with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
         name = f"{os.uname().nodename}:{os.getpid()}"

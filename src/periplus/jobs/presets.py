@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from periplus.errors import InvalidUrl, UsageError
+from periplus.features import loaded
 from periplus.jobs.setting_fields import PREFIX, Form, require_consent, setting_flags, setting_values
 from periplus.model.job import JobOrder
 from periplus.model.story import Portal
@@ -86,59 +87,6 @@ NO_LIMIT = "-"  # in place of a limit or pattern: none from now on
 
 
 @frozen
-class Preset:
-    """A choice of the first form. many: several sites at once."""
-
-    name: str
-    title: str
-    sentence: str
-    command: str
-    many: bool = False
-    by_words: bool = False  # the form has a field for the words of a topic
-
-
-PRESETS = (
-    Preset(
-        "map",
-        "Map a site",
-        "Fetches the site politely and keeps it: its map, its pages and links, searchable.",
-        "crawl",
-    ),
-    Preset(
-        "check",
-        "Check links",
-        "Fetches the site, then requests everything that it links to: broken links with the pages that contain them.",
-        "check",
-    ),
-    Preset(
-        "set",
-        "Fetch a set of sites",
-        "One collection of several sites, each followed within itself: one address a line.",
-        "crawl",
-        many=True,
-    ),
-    Preset(
-        "survey",
-        "Survey a set of sites",
-        "Crawls many sites where most new external links are found, within a number of pages: one address a line.",
-        "survey",
-        many=True,
-    ),
-    Preset(
-        "follow",
-        "Follow a topic",
-        (
-            "Fetches some pages of these sites, learns the topic from its words, then follows links to more "
-            "pages about it."
-        ),
-        "topic",
-        many=True,
-        by_words=True,
-    ),
-)
-
-
-@frozen
 class JobRequest:
     """A request of a form.
 
@@ -197,6 +145,88 @@ def starts_of(text: str) -> tuple[Url, ...]:
     return tuple(starts)
 
 
+@frozen
+class Preset:
+    """A choice of the first form.
+
+    request: takes the form, its start URLs, the folder of the collection, and flags of all fields but max_pages; the
+    period of the result does not count. None: the command with these. many: several sites at once.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    command: str
+    request: Callable[[Form, tuple[Url, ...], str, tuple[str, ...]], JobRequest] | None = None
+    many: bool = False
+    by_words: bool = False  # the form has a field for the words of a topic
+
+
+def _survey(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:
+    request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
+    return dataclasses.replace(request, order=JobOrder((*request.order.command, *further)))
+
+
+def _follow(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:
+    """Jobs in sequence: fetch some pages of the sites, learn the topic, fetch more pages on it, judge all pages."""
+    words = topic_words(form.get("words", ""))
+    pages = str(whole(form, "max_pages", FOLLOW_PAGES, 1, MOST_PAGES))
+    name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
+    first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *further)
+    learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
+    more = ("topic", "crawl", name, *starts, "-c", folder, "--max-pages", pages, *further)
+    return JobRequest(folder, JobOrder(first, then=(learn, more, judge_command(name, folder))))
+
+
+PRESETS = (
+    Preset(
+        "map",
+        "Map a site",
+        "Fetches the site politely and keeps it: its map, its pages and links, searchable.",
+        "crawl",
+    ),
+    Preset(
+        "check",
+        "Check links",
+        "Fetches the site, then requests everything that it links to: broken links with the pages that contain them.",
+        "check",
+    ),
+    Preset(
+        "set",
+        "Fetch a set of sites",
+        "One collection of several sites, each followed within itself: one address a line.",
+        "crawl",
+        many=True,
+    ),
+    Preset(
+        "survey",
+        "Survey a set of sites",
+        "Crawls many sites where most new external links are found, within a number of pages: one address a line.",
+        "survey",
+        _survey,
+        many=True,
+    ),
+    Preset(
+        "follow",
+        "Follow a topic",
+        (
+            "Fetches some pages of these sites, learns the topic from its words, then follows links to more "
+            "pages about it."
+        ),
+        "topic",
+        _follow,
+        many=True,
+        by_words=True,
+    ),
+)
+
+
+def job_presets() -> Mapping[str, Preset]:
+    """PRESETS by name, then those of features."""
+    added = {name: preset for name, (_, preset) in loaded("presets", Preset).items()}
+    return {preset.name: preset for preset in PRESETS} | added
+
+
 def job_request(
     form: Form, named: Mapping[str, SettingPreset] = MappingProxyType({}), *, local: bool = True
 ) -> JobRequest:
@@ -205,22 +235,16 @@ def job_request(
     form: preset, url, optionally name, max_pages, max_depth, delay, include, exclude, every, settings_preset, and the
     fields of `setting_fields`. named: the presets of settings; local: only this machine can connect. Raises UsageError.
     """
-    name = choice(form, "preset", [preset.name for preset in PRESETS], PRESETS[0].name)
-    preset = next(preset for preset in PRESETS if preset.name == name)
+    preset = job_presets()[choice(form, "preset", job_presets(), PRESETS[0].name)]
     starts = starts_of(form.get("url", ""))
     if len(starts) > 1 and not preset.many:
         raise UsageError(f"“{preset.title}” needs exactly one address; for several choose “Fetch a set of sites”")
     period_s = period(form)
     folder = folder_name(form.get("name", "") or site_name(starts[0]))
     consent = (*further_settings(form, named, local=local), *consent_flags(form, starts))
-    further = (*flags({field: text for field, text in form.items() if field != "max_pages"}), *consent)
-    if preset.command == "survey":
-        request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
-        order = JobOrder((*request.order.command, *further))
-        return dataclasses.replace(request, order=order, period_s=period_s)
-    if preset.by_words:
-        words, pages = topic_words(form.get("words", "")), whole(form, "max_pages", FOLLOW_PAGES, 1, MOST_PAGES)
-        return JobRequest(folder, _follow_order(words, starts, folder, ("--max-pages", str(pages), *further)), period_s)
+    if preset.request:
+        further = (*flags({field: text for field, text in form.items() if field != "max_pages"}), *consent)
+        return dataclasses.replace(preset.request(form, starts, folder, further), period_s=period_s)
     flag = "-c" if preset.command == "check" else "-o"
     return JobRequest(folder, JobOrder((preset.command, *starts, flag, folder, *flags(form), *consent)), period_s)
 
@@ -242,18 +266,6 @@ def period(form: Form) -> float:
     if every not in PERIODS:
         raise UsageError(f"there is no period {every[:50]!r}: choose hour, day, week or month")
     return PERIODS[every]
-
-
-def _follow_order(words: str, starts: tuple[Url, ...], folder: str, limits: tuple[str, ...]) -> JobOrder:
-    """Jobs in sequence: fetch some pages of the sites, learn the topic, fetch more pages on it, judge all pages.
-
-    limits: flags; the first two set --max-pages, for which the first job has its own value.
-    """
-    name = "-".join(re.findall(r"\w+", words)[:2])[:60].lower() or "topic"
-    first = ("crawl", *starts, "-o", folder, "--max-pages", str(FOLLOW_FIRST), *limits[2:])
-    learn = ("topic", "train", name, "-c", folder, "-p", f"words:{words}")
-    more = ("topic", "crawl", name, *starts, "-c", folder, *limits)
-    return JobOrder(first, then=(learn, more, judge_command(name, folder)))
 
 
 def topic_words(text: str) -> str:

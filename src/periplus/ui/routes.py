@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.features import parts
+from periplus.features import loaded
 from periplus.jobs.presets import PERIODS
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
@@ -32,7 +32,7 @@ from periplus.ui import (
     tables,
     topics,
 )
-from periplus.ui.description import TEXT, Handler, Screen, describe, enum, whole_number
+from periplus.ui.description import TEXT, Handler, Routes, Screen, describe, enum, whole_number
 from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, needing, run_server
 from periplus.ui.state import AppState, CopyPending, state_of
@@ -186,7 +186,7 @@ FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/influence.{ending}": stories.influence_file,
 }
 
-for _routes in parts("routes"):
+for _, _routes in loaded("routes", Routes).values():
     SCREENS += _routes.screens
     FORMS |= _routes.forms
     FILES |= _routes.files

@@ -241,6 +241,13 @@ def draft_collection(folder: Path) -> Iterator[sqlite3.Connection]:
         raise StoreError(f"cannot create a collection in {folder}: {error}. {_ASK_THE_DISK}") from error
 
 
+def files_state(folder: Path) -> list[tuple[int, int, int]]:
+    """Changes whenever anything is written to the collection: (inode, size, time in ns) of its database's files."""
+    files = [folder / DATABASE, folder / f"{DATABASE}-wal"]
+    states = [file.stat() for file in files if file.exists()]
+    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states if state.st_size]
+
+
 def _clear_drafts(folder: Path) -> None:
     """Deletes drafts of this process and of dead processes."""
     for path in folder.glob(f"{DATABASE}.*.new*"):
