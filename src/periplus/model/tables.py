@@ -472,12 +472,7 @@ RUNS = Table(
     """),
         Column("fetched", INTEGER, "pages requested", "fetched", _WORKERS_COUNT.format("fetched")),
         Column(
-            "wire_bytes",
-            INTEGER,
-            "bytes of response bodies received",
-            "wire_bytes",
-            _WORKERS_COUNT.format("wire_bytes"),
-            unit="bytes",
+            "wire_bytes", INTEGER, "bytes of bodies", "wire_bytes", _WORKERS_COUNT.format("wire_bytes"), unit="bytes"
         ),
         Column(
             "http2",
