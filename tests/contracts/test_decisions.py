@@ -17,7 +17,6 @@ from click.testing import CliRunner
 import stored as small
 from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, folder_of
-from periplus.api.moving import into_database, move, silent
 from periplus.api.survey import marks_in
 from periplus.api.webometrics import mark_sites
 from periplus.cli.main import main
@@ -25,11 +24,12 @@ from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import Certificate
-from periplus.store.database_address import address_of
-from periplus.store.moving import WRITTEN_BACK
-from periplus.store.postgres import connection
-from periplus.store.postgres.connection import connect
 from periplus.store.sqlite import page_notes, reading, schema
+from periplus_postgres import connection
+from periplus_postgres.address import address_of
+from periplus_postgres.connection import connect
+from periplus_postgres.moved_tables import WRITTEN_BACK
+from periplus_postgres.moving import into_database, move, silent
 from periplus_topics.api.topical_run import HarvestPoint, harvest_of, note_harvest
 from periplus_topics.api.topics import judged_file, stored_judgements, stored_labels, topic_file, topic_names, topic_of
 from periplus_topics.store import when_stored
@@ -219,7 +219,7 @@ import os, signal, sys
 from periplus.api.homes import editing
 from periplus.api.webometrics import mark_sites
 from periplus.model.survey import SiteMark, SiteStatus
-from periplus.store.postgres import copying
+from periplus_postgres import copying
 if sys.argv[2] == "written":
     copying.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 with editing(sys.argv[1]) as folder:

@@ -10,20 +10,20 @@ from click.testing import CliRunner
 
 from deleted import content, sound
 from periplus.api import deleting, homes
-from periplus.api import following as api_following
-from periplus.api.copies import local_copy
-from periplus.api.database import check_segments
-from periplus.api.moving import into_database, silent
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion
 from periplus.model.web import SiteKey
-from periplus.store.database_address import address_of
-from periplus.store.postgres import following
-from periplus.store.postgres.connection import connect
-from periplus.store.segments import FolderStorage
 from periplus.store.sqlite import deletion
 from periplus.urls.canonical import canonical, url_id
+from periplus_postgres import following
+from periplus_postgres import following as api_following
+from periplus_postgres.address import address_of
+from periplus_postgres.collection import check_segments
+from periplus_postgres.connection import connect
+from periplus_postgres.copies import local_copy
+from periplus_postgres.moving import into_database, silent
+from periplus_postgres.segments import FolderStorage
 from stored import page, stored
 
 HOME = "https://e.org/"

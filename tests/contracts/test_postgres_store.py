@@ -11,10 +11,10 @@ from contracts.crawl_worlds import KEEPING, NO_LIMIT, PostgresWorld
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store import crawl_reads
-from periplus.store.dialect import shard_of
-from periplus.store.postgres.connection import Connection, connect
-from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.schema import REFERENCE, check, create
+from periplus.store.statements import shard_of
+from periplus_postgres.connection import Connection, connect
+from periplus_postgres.frontier import PostgresCrawlStore, Surroundings
+from periplus_postgres.schema import REFERENCE, check, create
 
 A, B = "http://a.test/", "http://b.test/"
 ME, OTHER = 100, 200
@@ -106,7 +106,7 @@ def test_a_shard_is_merged_by_one_worker_at_a_time(world, address):
     store.offer([candidate(A)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
-    from periplus.store.postgres import ledger, schema
+    from periplus_postgres import ledger, schema
 
     with connect(address) as rival, rival.transaction():
         number = ledger.lock_number(address.collection, shard_of("b.test"))

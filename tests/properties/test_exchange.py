@@ -8,14 +8,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import periplus_postgres.exchange
 from contracts.crawl_values import candidate
-from periplus.api import parts
-from periplus.api.parts import UrlExchange
 from periplus.model.visit import Reason
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
-from periplus.urls.parts import WebPart, part_of
+from periplus.urls.web_parts import WebPart, part_of
+from periplus_postgres.exchange import UrlExchange
 
 PARTS = 3
 HOSTS = [f"s{number}.test" for number in range(12)]
@@ -80,10 +80,10 @@ class World:
             return is_taken
 
         store.apply_batch = noted
-        storage = parts.object_storage
+        storage = periplus_postgres.exchange.object_storage
         try:
             with pytest.MonkeyPatch.context() as patch, contextlib.suppress(KilledError):
-                patch.setattr(parts, "object_storage", lambda place: Fragile(storage(place), calls))
+                patch.setattr("periplus_postgres.exchange.object_storage", lambda place: Fragile(storage(place), calls))
                 yield (
                     store,
                     lambda: UrlExchange(Fragile(store, calls), WebPart(number, PARTS), self.place),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.masking import without_secrets
-from periplus.store.database_address import address_of
+from periplus_postgres.address import address_of
 
 
 @pytest.mark.parametrize(

@@ -11,22 +11,22 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from periplus.api import moving
 from periplus.api.homes import home_of
-from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
 from periplus.store.bodies import BodyCodec, pack_headers, train
-from periplus.store.dialect import shard_of
-from periplus.store.moving import Sum
-from periplus.store.postgres.connection import connect
-from periplus.store.segments import object_storage
 from periplus.store.sqlite import page_links, runs, schema
 from periplus.store.sqlite.aliases import reapply
+from periplus.store.statements import shard_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.parameters import rules_key, rules_of
+from periplus_postgres import moving
+from periplus_postgres.connection import connect
+from periplus_postgres.moved_tables import Sum
+from periplus_postgres.moving import move
+from periplus_postgres.segments import object_storage
 from stored import page, stored
 
 SITE = {
@@ -329,7 +329,7 @@ def test_an_incomplete_copy_is_discarded(address, folder, tmp_path, monkeypatch)
 def test_an_interrupted_move_leaves_no_partial_copy(address, folder, tmp_path, monkeypatch):
     move(str(folder), address.text)
     monkeypatch.setattr(
-        "periplus.api.moving.verify_rows", lambda *given: (_ for _ in ()).throw(StoreError("the power failed"))
+        "periplus_postgres.moving.verify_rows", lambda *given: (_ for _ in ()).throw(StoreError("the power failed"))
     )
     with pytest.raises(StoreError, match="the power failed"):
         move(address.text, str(tmp_path / "d"))
@@ -340,7 +340,7 @@ def test_an_interrupted_move_leaves_no_partial_copy(address, folder, tmp_path, m
 
 KILLED = """
 import sys
-from periplus.api import moving
+from periplus_postgres import moving
 def here(*given):
     print("now", flush=True)
     sys.stdin.read()

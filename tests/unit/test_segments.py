@@ -20,7 +20,7 @@ from warcio.archiveiterator import ArchiveIterator
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.segments import (
+from periplus_postgres.segments import (
     FolderStorage,
     RecordPlace,
     SegmentReader,
@@ -262,7 +262,7 @@ KILLED = """
 import json, random, sys
 sys.path.insert(0, sys.argv[2])
 from test_segments import NOTE, exchange
-from periplus.store.segments import SegmentWriter, object_storage
+from periplus_postgres.segments import SegmentWriter, object_storage
 with SegmentWriter(object_storage(sys.argv[1]), "killed", NOTE) as writer:
     for number in range(1_000_000):
         body = random.Random(number).randbytes(50_000)

@@ -8,17 +8,17 @@ import pytest
 from click.testing import CliRunner
 from postgres_voyage import crawled_into
 
-from periplus.api import copies
 from periplus.api.collection import Collection
-from periplus.api.copies import local_copy
 from periplus.api.crawling import refresh, refresh_order
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.frontier import RefreshFinding
-from periplus.store.moving import TABLES, WRITTEN_BACK
-from periplus.store.postgres.connection import connect
-from periplus.store.postgres.copying import note_change
-from periplus.store.sqlite import copying, reading
+from periplus.store.sqlite import reading
+from periplus_postgres import copies, folder_rows
+from periplus_postgres.connection import connect
+from periplus_postgres.copies import local_copy
+from periplus_postgres.copying import note_change
+from periplus_postgres.moved_tables import TABLES, WRITTEN_BACK
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND
 
@@ -40,13 +40,13 @@ def cache(tmp_path, monkeypatch):
 def rows(folder):
     """All copied rows by table, except the index state of pages."""
     with contextlib.closing(reading.connect(folder)) as connection:
-        copying.load_files(connection, folder)
-        columns = [name for name in copying.columns_of(connection, "page") if name != "parts"]
+        folder_rows.load_files(connection, folder)
+        columns = [name for name in folder_rows.columns_of(connection, "page") if name != "parts"]
         asked = {name: f"SELECT * FROM {name}" for name in (*TABLES, "xml")}
         asked["page"] = f"SELECT {', '.join(columns)} FROM page"
         asked["meta"] = "SELECT * FROM meta WHERE name NOT IN ('copied', 'as_of')"
         tables = {name: sorted(map(repr, connection.execute(ask).fetchall())) for name, ask in asked.items()}
-        return tables | {"body": sorted(map(repr, copying.bodies_back(connection)))}
+        return tables | {"body": sorted(map(repr, folder_rows.bodies_back(connection)))}
 
 
 def anew(address, cache):
@@ -101,9 +101,9 @@ def test_an_updated_copy_equals_a_new_copy(address, cache):
 def test_a_copy_is_not_scanned_without_changes(address, cache, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
-    tables, enter = [], copying.enter
+    tables, enter = [], folder_rows.enter
     monkeypatch.setattr(
-        copying, "enter", lambda folder, table, rows: enter(folder, table, tables.append(table) or rows)
+        folder_rows, "enter", lambda folder, table, rows: enter(folder, table, tables.append(table) or rows)
     )
 
     def copied_tables():
@@ -172,7 +172,7 @@ def test_an_interrupted_copy_is_unchanged_and_can_continue(address, cache, monke
         for pages in (5, 20):
             crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=pages)
             with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
-                broken.setattr(copying, "enter_bodies", lambda *args: 1 // 0)
+                broken.setattr(folder_rows, "enter_bodies", lambda *args: 1 // 0)
                 local_copy(address.text)
             brought_up(address.text, cache)
 

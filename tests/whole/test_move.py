@@ -13,7 +13,7 @@ import pytest
 from test_resume import HOSTS, RECIPE, Voyage, assert_whole, undisturbed
 from voyage import PATIENCE_S, served_apart, told
 
-from periplus.store.database_address import Address
+from periplus_postgres.address import Address
 
 
 class Elsewhere(Voyage):

@@ -12,15 +12,15 @@ from postgres_voyage import StoredCollection, crawled_into, crawling_order
 from voyage import PATIENCE_S, Collection, crawled, flags_for, plain, told
 
 from periplus.api.crawling import crawl, refresh, refresh_order
-from periplus.api.database import remove
 from periplus.api.homes import home_of
-from periplus.api.joining import join, run_in_progress, settings_of_run
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.jobs.runner import opened_queue
 from periplus.model.job import JobOrder
 from periplus.model.visit import Reason
-from periplus.store.database_address import address_of
-from periplus.store.postgres.connection import connect
+from periplus_postgres.address import address_of
+from periplus_postgres.collection import remove
+from periplus_postgres.connection import connect
+from periplus_postgres.joining import join, run_in_progress, settings_of_run
 from testweb import Site, Web, linked_sites, serve
 from testweb.recipes import web_of
 

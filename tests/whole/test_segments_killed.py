@@ -20,17 +20,17 @@ from test_resume import Voyage
 from voyage import environment, served_apart, told
 
 import judge
-from periplus.api.database import check_segments, clear
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
-from periplus.store import segments
-from periplus.store.database_address import Address
+from periplus_postgres import segments
+from periplus_postgres.address import Address
+from periplus_postgres.collection import check_segments, clear
 from testweb import linked_sites, serve
 
 BETWEEN = """
 import os, signal, sys
 from periplus.cli.main import main
-from periplus.store.postgres.committing import Commit
+from periplus_postgres.committing import Commit
 stored, calls = Commit.store, []
 def store(*given):
     calls.append(given[3])
@@ -43,7 +43,7 @@ main(sys.argv[1:], prog_name="periplus")
 IN_A_RECORD = """
 import os, signal, sys
 from periplus.cli.main import main
-from periplus.store import segments
+from periplus_postgres import segments
 writes = []
 def write_all(file, data):
     writes.append(data)

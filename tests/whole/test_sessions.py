@@ -18,8 +18,8 @@ from login_site import PASSWORD, TOKEN, LoginSite, served
 from periplus.api import crawling
 from periplus.cli.main import main
 from periplus.model.visit import Purpose
-from periplus.store.postgres.connection import connect
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus_postgres.connection import connect
 
 SIGN = 'signed_in = { text = "Signed in as" }\n'
 FIELDS = '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
@@ -93,6 +93,20 @@ def test_a_logout_during_a_crawl_is_detected_and_affected_pages_are_fetched_agai
     assert len(site.paths("POST")) >= 3
     assert set(pages(tmp_path).values()) <= {"ok", "scope"}
     assert "Sign in" not in texts(tmp_path)
+
+
+def test_a_crawl_that_is_signed_out_pauses_and_goes_on_after_a_new_sign_in(tmp_path):
+    with served(LoginSite(door="401")) as site:
+        site.sessions["mine"] = 6
+        login = f'hosts = ["{site.url}"]\ncookies = {{ sid = "mine" }}\ncheck = "{site.url}/"\n{SIGN}'
+        first = run(tmp_path, site, login, "--max-time", "60")
+        assert "signed out, so the crawl pauses" in " ".join(first.output.split())
+        with contextlib.closing(sqlite3.connect(tmp_path / "c" / "collection.db")) as connection:
+            assert connection.execute("SELECT state FROM run").fetchall() == [("stopped",)]
+        assert 0 < len(read(tmp_path)) < len(whole(site))
+        site.sessions["mine"] = 10**6
+        again = run(tmp_path, site, login)
+    assert (again.exit_code, read(tmp_path)) == (0, whole(site)), again.output
 
 
 def test_a_sign_missing_on_some_pages_is_checked_on_a_page_that_has_it(tmp_path):

@@ -18,10 +18,9 @@ from fsspec.implementations.local import LocalFileSystem
 from postgres_voyage import crawled_into
 
 import periplus
-from periplus.api import search_index, shared_index
+from periplus.api import search_index
 from periplus.api.collection import Collection
 from periplus.api.crawling import finish_indexing, start_indexing
-from periplus.api.database import clear
 from periplus.api.deleting import delete
 from periplus.api.homes import folder_of
 from periplus.api.search_index import standing
@@ -29,12 +28,12 @@ from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.collection import Deletion
 from periplus.retrieval.index import IndexBusy
-from periplus.store import published as publications
-from periplus.store import segments
-from periplus.store.postgres import index_place
-from periplus.store.postgres.connection import connect
-from periplus.store.postgres.copying import note_change
 from periplus.urls.canonical import url_id
+from periplus_postgres import index_place, segments, shared_index
+from periplus_postgres import published as publications
+from periplus_postgres.collection import clear
+from periplus_postgres.connection import connect
+from periplus_postgres.copying import note_change
 from testweb import GraphRecipe, graph_site, serve
 
 RECIPE = GraphRecipe(seed=3, pages=40, links_per_page=6, shape="random", page_bytes=2000, host="a.test")

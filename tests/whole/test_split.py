@@ -14,9 +14,9 @@ from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store.sqlite import schema
-from periplus.store.sqlite.splitting import fill_part
 from periplus.urls.hosts import host_key
-from periplus.urls.parts import WebPart, part_of
+from periplus.urls.web_parts import WebPart, part_of
+from periplus_postgres.splitting import fill_part
 from postgres_server import empty_collection
 from stored import page, stored
 from testweb import serve

@@ -407,6 +407,9 @@ _CHECKS: dict[str, Check] = {
     "soft-404": _links_to(Verdict.MISSING),
     "suspect-link": _links_to(Verdict.SUSPECT),
     "refused-link": _links_to(Verdict.REFUSED),
+    "bot-wall": lambda site: IssueColumns(
+        np.flatnonzero(site.urls.own & (site.urls.reason == REASONS.index(Reason.BOT_WALL)))
+    ),
     "nofollow-inside": _nofollow,
     "broken-start": lambda site: IssueColumns(np.flatnonzero(site.urls.start & site.dead)),
     "link-to-redirect": _links_to_moved_urls,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from periplus.acquire.login import Cookie, Login, Sign
+from periplus.acquire.transport import header_of
 from periplus.document import html
 from periplus.errors import InvalidUrl, UsageError
 from periplus.masking import MASK, SECRETS, SOURCES
@@ -262,7 +263,17 @@ def resolve_secrets(identity: Identity, folder: Path) -> Identity:
                 "stored"
             )
         secrets[name] = secret_of(value, folder, f"--{name}") or value
+    secrets["header"] = tuple(_with_secret(entry, folder) for entry in identity.header)
     return dataclasses.replace(identity, **secrets)
+
+
+def _with_secret(entry: str, folder: Path) -> str:
+    """An entry of the setting `header` with its secret resolved."""
+    host, line = header_of(entry)
+    name, _, value = line.partition(": ")
+    if value == MASK:
+        raise UsageError(f"the value of --header {host} {name} was not stored: give it again, or name its source")
+    return f"{host} {name}: {secret_of(value, folder, f'--header {host} {name}') or value}"
 
 
 def secret_of(value: str, folder: Path, where: str) -> str:
