@@ -15,7 +15,6 @@ from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.homes import is_unused
 from periplus.api.positions import issues_of
-from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
@@ -25,6 +24,7 @@ from periplus.present.wording import job_remedy
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
 from periplus.urls.units import unit_list
+from periplus_topics.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from stored import NOW, page, stored
 from testweb import Page, Server, Site, Web, faults, serve
 

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import cast
 
-from periplus.api import survey, topical_run
+from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
 from periplus.features import parts
@@ -15,7 +15,7 @@ from periplus.model.web import Url
 from periplus.settings import settings_from
 
 # by kind of run; the default is round robin over hosts
-POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run.KIND: topical_run.policy_of}
+POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of}
 
 
 def main() -> None:
