@@ -104,7 +104,7 @@ class SharedIndex:
 
     @contextlib.contextmanager
     def publishing(self, what: str) -> Iterator[Callable[[], None] | None]:
-        """See `periplus.api.homes.SharedIndex`."""
+        """See `periplus.api.homes.IndexSharing`."""
         with index_place.publishing(self.address, INDEX if what == index.FOLDER else VECTORS) as still_alone:
             if still_alone is None:
                 yield None
@@ -118,7 +118,7 @@ class SharedIndex:
             publish_index(self, still_alone)
 
     def take_over_vectors(self) -> None:
-        """See `periplus.api.homes.SharedIndex`. Raises StoreError."""
+        """See `periplus.api.homes.IndexSharing`. Raises StoreError."""
         take_over_vectors(self)
 
 
@@ -371,7 +371,7 @@ class SearchedDatabase:
 
 
 @contextlib.contextmanager
-def searched(name: str, place: str, limit_s: float) -> Iterator[SearchedCollection | None]:
+def search_source(name: str, place: str, limit_s: float) -> Iterator[SearchedCollection | None]:
     """None if the index is not shared, or not published yet."""
     address = address_of(place)
     with open_reader(place, limit_s) as reader:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.collection import Collection
-from periplus.api.homes import SharedIndex, Watch
+from periplus.api.homes import DatabaseStore, IndexSharing, Watch
 from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome
 from periplus.store.reader import CollectionReader
@@ -91,15 +91,15 @@ class PostgresStore:
 
         return is_shared(address_of(place))
 
-    def shared_index(self, place: str, folder: Path) -> SharedIndex | None:
+    def shared_index(self, place: str, folder: Path) -> IndexSharing | None:
         from periplus_postgres.shared_index import index_of_copy
 
         return index_of_copy(address_of(place), folder)
 
-    def searched(self, name: str, place: str, limit_s: float) -> AbstractContextManager[SearchedCollection | None]:
-        from periplus_postgres.shared_index import searched
+    def search_source(self, name: str, place: str, limit_s: float) -> AbstractContextManager[SearchedCollection | None]:
+        from periplus_postgres.shared_index import search_source
 
-        return searched(name, place, limit_s)
+        return search_source(name, place, limit_s)
 
     def serve_index(self, place: str, parent: Parent, watch: Callable[[int, int], bool]) -> None:
         from periplus_postgres.shared_index import serve_index
@@ -132,4 +132,4 @@ class PostgresStore:
         remove(place)
 
 
-STORE = PostgresStore()
+STORE: DatabaseStore = PostgresStore()

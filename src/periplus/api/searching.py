@@ -159,7 +159,7 @@ def open_search(
         for name, place in places.items():
             shared = None
             if isinstance(place, str):
-                shared = stack.enter_context(database_at(place).searched(name, place, limit_s))
+                shared = stack.enter_context(database_at(place).search_source(name, place, limit_s))
             sources.append(shared or stack.enter_context(_searched_folder(name, copy(place), limit_s)))
         weights = {read_settings(source.settings_file).searching for source in sources}
         yield Search(sources, weights.pop() if len(weights) == 1 else Searching())
