@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from periplus import errors
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.database import DatabaseCollection
     from periplus.api.functions import (
         CheckResult,
         check,
@@ -43,7 +42,6 @@ _PLACES = {  # public name: module and name in it; without a name: the module it
     "CheckResult": "api.functions:CheckResult",
     "Collection": "api.collection:Collection",
     "CrawlEnd": "api.crawling:CrawlEnd",
-    "DatabaseCollection": "api.database:DatabaseCollection",
     "Page": "api.page:Page",
     "Progress": "api.crawling:Progress",
     "Rows": "api.rows:Rows",
@@ -64,7 +62,6 @@ __all__ = [
     "CheckResult",
     "Collection",
     "CrawlEnd",
-    "DatabaseCollection",
     "Page",
     "Progress",
     "Rows",

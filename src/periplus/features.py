@@ -71,6 +71,7 @@ class Feature(NamedTuple):
     writers: file formats of tables, each a `periplus.present.writers.Writer`, by the ending of a file;
     findings: kinds of issues, each a `periplus.analyse.audit.Finding`, by code;
     engines: clusters for large analyses and crawls, each a `periplus_spark.api.Cluster`;
+    stores: where collections are stored, each a `periplus.api.homes.DatabaseStore`, by the scheme of its addresses;
     services: functions that the core calls.
     """
 
@@ -92,6 +93,7 @@ class Feature(NamedTuple):
     writers: Mapping[str, str] = {}
     findings: Mapping[str, str] = {}
     engines: Mapping[str, str] = {}
+    stores: Mapping[str, str] = {}
     services: Mapping[str, str] = {}
 
 
@@ -218,6 +220,24 @@ def loaded(field: str, kind: type[T], start: str = "") -> Mapping[str, tuple[str
     start: only names that begin with this.
     """
     return _load_all((row for name, row in parts(field).items() if name.startswith(start)), kind)
+
+
+_SCHEMES = frozenset({"postgresql", "postgres"})  # named without a feature too, so that a message says what is missing
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a collection in a database, and not a folder."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and (scheme in _SCHEMES or scheme in parts("stores"))
+
+
+def store_at(address: str) -> Any:
+    """The store of a collection in a database. Raises UsageError if no installed package provides it."""
+    scheme = address.partition("://")[0]
+    if scheme not in parts("stores"):
+        raise UsageError(f"{scheme}: no installed package stores collections there")
+    with extra_needed():
+        return parts("stores")[scheme].load(object)
 
 
 def service(name: str) -> Any:

@@ -14,9 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.changing import changing
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, open_run, run_outcome, work
-from periplus.api.homes import folder_of, home_of, workable
+from periplus.api.homes import changing, folder_of, home_of, workable
 from periplus.api.rules import rules_text
 from periplus.errors import NoCollection, UsageError
 from periplus.model.ports import CrawlHome, RunRecord, RunStore, VisitReader

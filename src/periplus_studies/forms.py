@@ -15,7 +15,7 @@ from periplus_studies.api import create
 from periplus_studies.model import Campaign, Unit
 from periplus_studies.rules import rules
 from periplus_studies.schedule import ITEMS, WITHIN, check_campaign
-from periplus_studies.units import unit_list
+from periplus_studies.units import unit_list, without_repetitions
 
 SURVEY_PAGES = 2_000  # default of a survey: an hour for twenty sites with the default delay
 
@@ -77,7 +77,7 @@ def units_of_text(text: str) -> tuple[Unit, ...]:
     """Parses pasted sites: addresses separated by line breaks or blanks, or CSV with a header. Raises UsageError."""
     first = text.strip().partition("\n")[0]
     plain = not any(mark in first for mark in ",;\t") and "start" not in first.lower().split()
-    units = unit_list("\n".join(text.split()) if plain else text)
+    units, _ = without_repetitions(unit_list("\n".join(text.split()) if plain else text))
     if len(units) > MOST_STARTS:
         raise UsageError(
             f"{len(units):,} sites at once: at most {MOST_STARTS:,} from a form, or use "

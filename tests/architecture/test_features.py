@@ -137,3 +137,8 @@ def test_a_feature_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path):
     (site / "broken-1.dist-info" / "entry_points.txt").write_text("[periplus.features]\nbroken = broken:FEATURE\n")
     ran = run(site, "-m", "periplus", "--help")
     assert ran.returncode == 0 and "broken 1" in ran.stderr and "crawl" in ran.stdout
+
+
+def test_an_address_needs_the_feature_that_stores_collections_there(core):
+    ran = run(core, "-m", "periplus", "status", "-c", "postgresql://me@localhost/crawls")
+    assert (ran.returncode, ran.stderr) == (2, "periplus: postgresql: no installed package stores collections there\n")

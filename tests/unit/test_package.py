@@ -28,7 +28,7 @@ def test_every_public_name_exists_and_is_documented():
     assert (
         periplus.__version__
         in subprocess.run(
-            [sys.executable, "-m", "periplus.cli", "--version"], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "periplus", "--version"], capture_output=True, text=True, check=True
         ).stdout
     )
 

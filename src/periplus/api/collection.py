@@ -291,7 +291,7 @@ class Collection:
         number of rounds). Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
-        from periplus.api.segments import rules_at, segments_of
+        from periplus.api.page_segments import rules_at, segments_of
         from periplus.api.site import site_of
 
         with _without_collector(), self._time_limit():
@@ -382,8 +382,7 @@ class Collection:
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import import_vectors
-        from periplus.api.shared_index import require_place
+        from periplus.api.embedding import import_vectors, require_place
 
         require_place(self.folder)
         return import_vectors(self.folder, Path(path), watch)
@@ -437,7 +436,7 @@ class Collection:
 
     def _report_page(self, site: str, near: bool | None) -> str:
         """The report as HTML. That of the whole collection is kept in its folder until something changes."""
-        from periplus.api.segments import rules_at
+        from periplus.api.page_segments import rules_at
 
         def key_now() -> str:
             """Everything that the report depends on."""
@@ -459,8 +458,8 @@ class Collection:
 
     def _report_data(self, site: str, near: bool | None) -> ReportData | SitesReport:
         from periplus.api.facts import RankOrder, site_starts
+        from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
-        from periplus.api.segments import rules_at
 
         with self._time_limit():
             now = self._clock.now()
@@ -518,7 +517,7 @@ class Collection:
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
-        from periplus.api.segments import require_segment, rules_at, segments_of
+        from periplus.api.page_segments import require_segment, rules_at, segments_of
 
         if only or columns:
             require_segment(self.place, only)

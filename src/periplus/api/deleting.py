@@ -8,10 +8,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from periplus.api.changing import changing
-from periplus.api.homes import home_of, name_of
+from periplus.api.homes import changing, database_at, home_of, name_of
 from periplus.errors import StoreError, UsageError
-from periplus.extras import extra_needed
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
@@ -86,13 +84,9 @@ def delete(
         if shrink:
             deletion.shrink(folder)
             if isinstance(place, str):
-                from periplus.api.following import shrink as shrink_database
-
-                shrink_database(place)
+                database_at(place).shrink(place)
     if isinstance(place, str):
-        from periplus.api.database import withdraw_index
-
-        withdraw_index(place)
+        database_at(place).withdraw_index(place)
     return done
 
 
@@ -169,9 +163,7 @@ def remove_collection(place: Place, typed: str) -> None:
     if typed not in (name, name.removesuffix(SUFFIX)):
         raise UsageError(f"nothing was deleted: type the collection's name, {name}, not {typed[:100]!r}")
     if isinstance(place, str):
-        with extra_needed():
-            from periplus.api.database import remove
-        remove(place)
+        database_at(place).remove(place)
     else:
         _remove_folder(place)
 

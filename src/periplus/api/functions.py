@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.collection import Collection
-from periplus.api.homes import collections_at, folder_of, place_at
+from periplus.api.homes import collections_at, database_at, folder_of, place_at
 from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
+from periplus.features import is_address
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
-from periplus.store.database_address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
@@ -51,9 +51,7 @@ def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collecti
     time_limit_s: most CPU seconds of a query; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
-        from periplus.api.database import DatabaseCollection
-
-        return DatabaseCollection(str(place), time_limit_s)
+        return database_at(str(place)).collection(str(place), time_limit_s, None)
     return Collection(Path(place), time_limit_s)
 
 

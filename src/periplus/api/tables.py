@@ -23,8 +23,8 @@ from periplus.api.grading import grades_now, trends
 from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
+from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
 from periplus.api.positions import rows_with_positions
-from periplus.api.segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
 from periplus.errors import OutOfTime, UsageError
 from periplus.features import loaded
 from periplus.model.arrays import Ints, Mask

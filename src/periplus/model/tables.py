@@ -472,12 +472,14 @@ RUNS = Table(
     """),
         Column("fetched", INTEGER, "pages requested", "fetched", _WORKERS_COUNT.format("fetched")),
         Column(
-            "wire_bytes",
+            "wire_bytes", INTEGER, "bytes of bodies", "wire_bytes", _WORKERS_COUNT.format("wire_bytes"), unit="bytes"
+        ),
+        Column(
+            "http2",
             INTEGER,
-            "bytes of response bodies received",
-            "wire_bytes",
-            _WORKERS_COUNT.format("wire_bytes"),
-            unit="bytes",
+            "of the fetched, answers over HTTP/2",
+            "(SELECT CAST(coalesce(sum(c.value), 0) AS bigint) FROM run_count c"
+            " WHERE c.run_id = run.id AND c.name = 'http2')",
         ),
         Column("start_urls", TEXT, "JSON list", "starts", searched=True),
         Column("settings", TEXT, "JSON object of all settings, without passwords", "settings", wide=True),

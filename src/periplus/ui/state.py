@@ -17,9 +17,9 @@ from periplus.api import search_index
 from periplus.api.cache import Background, LruCache
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, copy_folder, home_of
+from periplus.api.homes import collections_at, database_at, home_of
 from periplus.api.homes import folder_of as folder_of_place
-from periplus.api.segments import rules_mtime_ns
+from periplus.api.page_segments import rules_mtime_ns
 from periplus.api.site import Site
 from periplus.api.tables import Browser
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
@@ -126,7 +126,7 @@ def places(given: Iterable[Place]) -> Places:
     Raises UsageError, NoCollection, StoreError.
     """
     named = list(given) or [Path()]
-    stored = {copy_folder(place): place for place in named if isinstance(place, str)}
+    stored = {database_at(place).copy_folder(place): place for place in named if isinstance(place, str)}
     for place in stored.values():
         open_collection(place).close()  # that it is there
     paths = [place for place in named if isinstance(place, Path)]

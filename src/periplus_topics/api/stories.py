@@ -19,11 +19,11 @@ from xxhash import xxh3_64_intdigest
 
 from periplus.api.homes import folder_of
 from periplus.errors import StoreError, UsageError
+from periplus.features import is_address
 from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
-from periplus.store.database_address import is_address
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
 from periplus.values import Place, Watch, frozen

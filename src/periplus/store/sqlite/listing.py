@@ -17,12 +17,12 @@ from periplus.model.visit import FETCHED_REASONS
 from periplus.model.web import Url, UrlId
 from periplus.store import crawl_reads
 from periplus.store.bodies import BodyCodec
-from periplus.store.dialect import Statements
 from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
 from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import contents
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.statements import Statements
 from periplus.store.url_state import MAY_PASS
 from periplus.store.views import select, value_of
 from periplus.values import Row

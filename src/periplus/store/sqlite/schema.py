@@ -17,9 +17,9 @@ from periplus.children import process_lives
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
-from periplus.store.dialect import SQLITE, Row
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import changes, checks, page_links
+from periplus.store.statements import SQLITE, Row
 from periplus.store.url_state import FIELDS
 from periplus.store.views import CREATE_VIEWS
 
@@ -329,7 +329,7 @@ def _place(path: Path, read_only: bool) -> str:
 
 
 class SqliteStatements:
-    """`store.dialect.Statements` of an SQLite connection."""
+    """`store.statements.Statements` of an SQLite connection."""
 
     dialect = SQLITE
 
