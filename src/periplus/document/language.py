@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import inf, sqrt
 
@@ -105,6 +105,7 @@ _NEAR = dict.fromkeys(("bs", "sr", "sh", "cnr"), "hr")  # a language, and the cl
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
 
 
+@lru_cache(maxsize=4096)  # menus of languages are on all pages of a site
 def language_of(text: str) -> str:
     """The BCP 47 primary tag; '' if the text is too short, or in no supported language."""
     return _likeliest(*_scores(text))
