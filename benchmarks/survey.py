@@ -102,7 +102,7 @@ def campaign(server: Server, temp: Path, rule: str, pages: int, *, kills: int) -
     folder = temp / f"{rule.replace(' ', '-').replace(':', '-')}-{kills}"
     name, _, within = rule.partition(" ")
     starts = [host.by_name for host in server.hosts]
-    command = [sys.executable, "-m", "periplus.cli", "survey"]
+    command = [sys.executable, "-m", "periplus", "survey"]
     words = [*starts, "-c", str(folder), "--pages", str(pages), "--rule", name, "--within", within or "breadth"]
     subprocess.run([*command, "create", *words], check=True, stderr=subprocess.DEVNULL)
     going = [*command, "run", "-q", "-c", str(folder), "--delay", str(DELAY_S), "--max-depth", "-1", "--allow-private"]

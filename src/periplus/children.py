@@ -116,7 +116,7 @@ class Command:
         environment: Mapping[str, str] = options.pop("env", os.environ)
         try:
             self.process = start_child(
-                "-m", "periplus.cli", *words, pass_fds=pipes,
+                "-m", "periplus", *words, pass_fds=pipes,
                 env={**environment, PIPES: f"{progress_write},{alive_read}"}, **options,
             )  # fmt: skip
         finally:

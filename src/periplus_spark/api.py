@@ -14,9 +14,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.errors import ExtensionError, StoreError, UsageError
-from periplus.extensions import extensions
+from periplus.errors import StoreError, UsageError
 from periplus.extras import absence
+from periplus.features import parts
 from periplus.model.dataset import Manifest, parquet_module
 from periplus.model.ports import TasksOnCluster
 from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
@@ -88,7 +88,7 @@ _OF_TEXTS = ("near", "templates", "cascades")
 
 @frozen
 class Cluster:
-    """A cluster for large analyses and crawls, which a package provides as an entry point of `periplus.engines`.
+    """A cluster for large analyses and crawls, one of the `engines` of a feature.
 
     engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use if the
     cluster is on this machine. carried: runs a function in a number of tasks, each called with its number, as cores
@@ -460,16 +460,12 @@ def _open_engine(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
 
 def find_cluster(name: str) -> Cluster:
     """A cluster provided by an installed package (including our own for Spark). Raises UsageError if unavailable."""
-    extension = extensions("engines").get(name)
-    if extension is None and name != SPARK:
-        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
+    if name not in parts("engines"):
+        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, *parts('engines')])}")
     try:
-        if extension is not None:
-            return extension.load(Cluster)
-    except ExtensionError as error:
-        if name != SPARK or not isinstance(error.__cause__, ImportError):
-            raise
-    raise UsageError(NO_SPARK)
+        return parts("engines")[name].load(Cluster)
+    except ImportError:  # of our own
+        raise UsageError(NO_SPARK) from None
 
 
 def free_memory() -> int:

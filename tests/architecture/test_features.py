@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from periplus.features import Feature, features
+from periplus.features import PLACES, Feature, features, parts
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -83,14 +84,20 @@ def test_a_declaration_imports_the_contract_alone(name):
     assert [type(node) for node in package.body] == [ast.Expr]  # its docstring
 
 
+def test_each_part_of_a_feature_is_found_by_its_field():
+    """`settings --extensions` lists them by field; the other fields hold no places."""
+    places = {part.place for field in PLACES for part in parts(field).values()}
+    assert places == set(re.findall(r"periplus_[\w.]+:\w*", repr(features())))
+    assert list(PROJECT["entry-points"]) == ["periplus.features"]
+
+
 @pytest.mark.parametrize("name", DECLARED)
 def test_the_places_that_a_feature_declares_exist(name):
     code = (
-        "import sys; from periplus.extensions import value_at; from periplus.features import features\n"
-        "feature = features()[sys.argv[1]]\n"
-        "places = [row.place for row in feature.commands] + [feature.routes, feature.after_jobs]\n"
-        "places += [*feature.services.values(), *feature.subcommands.values(), *feature.formats.values()]\n"
-        "print(*map(value_at, filter(None, places)))"
+        "import re, sys; from periplus.features import features, value_at\n"
+        "places = re.findall(r'periplus_[\\w.]+:\\w+', repr(features()[sys.argv[1]]._replace(engines={})))\n"
+        "assert places\n"
+        "print(*map(value_at, places))"
     )
     ran = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -130,3 +137,8 @@ def test_a_feature_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path):
     (site / "broken-1.dist-info" / "entry_points.txt").write_text("[periplus.features]\nbroken = broken:FEATURE\n")
     ran = run(site, "-m", "periplus", "--help")
     assert ran.returncode == 0 and "broken 1" in ran.stderr and "crawl" in ran.stdout
+
+
+def test_an_address_needs_the_feature_that_stores_collections_there(core):
+    ran = run(core, "-m", "periplus", "status", "-c", "postgresql://me@localhost/crawls")
+    assert (ran.returncode, ran.stderr) == (2, "periplus: postgresql: no installed package stores collections there\n")

@@ -141,7 +141,7 @@ def command(dataset, results, on, *more):
     return [
         sys.executable,
         "-m",
-        "periplus.cli",
+        "periplus",
         "analyse",
         str(dataset),
         "web-ranks",

@@ -171,7 +171,7 @@ def test_settings_are_listed_with_their_flags(monkeypatch):
 
 
 def periplus(*words, **environment):
-    command = [sys.executable, "-m", "periplus.cli", *words]
+    command = [sys.executable, "-m", "periplus", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | environment)
 
 

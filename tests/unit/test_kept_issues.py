@@ -1,4 +1,4 @@
-"""The issues of an audit are kept beside the collection until something changes."""
+"""The issues of an audit, and the report, are kept beside the collection until something changes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from periplus.api import positions
+from periplus.api.collection import REPORT_TEXT, Collection
 from periplus.api.homes import home_of
 from periplus.api.positions import issues_of
 from periplus.model.audit import FaultDecision, FaultNote, Issue
@@ -89,3 +90,28 @@ def test_another_version_audits_again(place: Path, audits: list[Path], monkeypat
     before = issues(place)
     monkeypatch.setattr(positions, "VERSION", "another")
     assert issues(place) == before and len(audits) == 2
+
+
+def report(place: Path, near: bool | None = None) -> str:
+    with Collection(place) as collection:
+        return collection.report(near=near).read_text("utf-8")
+
+
+def mark(place: Path) -> None:
+    """Changes a word of the kept report, so that a report that was read is told from one that was made."""
+    file = place / REPORT_TEXT
+    file.write_text(file.read_text("utf-8").replace("One title", "Two title"), "utf-8")
+
+
+def test_the_report_of_an_unchanged_collection_is_read(place: Path) -> None:
+    report(place)  # closing the first reader may write the database's log into its file
+    assert "One title" in report(place)
+    mark(place)
+    assert "Two title" in report(place)
+    assert "One title" in report(place, near=True)  # another question
+    mark(place)
+    home_of(place).note_fault(FaultNote("title-duplicate", "x", FaultDecision.ACCEPTED))
+    assert "One title" in report(place)  # something changed
+    mark(place)
+    (place / REPORT_TEXT).write_bytes((place / REPORT_TEXT).read_bytes()[:-40])
+    assert "One title" in report(place)  # a damaged file

@@ -145,7 +145,7 @@ def test_control_characters_of_a_page_are_removed(tmp_path):
     assert CliRunner().invoke(main, words).output == "one[2Jtwo1m \u200cx\n"
     assert CliRunner().invoke(main, [*words, "-o", str(tmp_path / "text")]).exit_code == 0
     assert (tmp_path / "text").read_text() == "one[2Jtwo1m \u200cx\n"
-    child = f"import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'periplus.cli', *{words!r}]))"
+    child = f"import pty, sys; sys.exit(pty.spawn([sys.executable, '-m', 'periplus', *{words!r}]))"
     ran = subprocess.run(
         [sys.executable, "-c", child], capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=600
     )

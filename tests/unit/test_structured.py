@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from periplus.api.collection import Collection
 from periplus.api.exporting import export_rows
-from periplus.api.moving import move
 from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.document import html, structured
-from periplus.document.language_codes import LANGUAGES, REGIONS, is_language
+from periplus.document.language import LANGUAGES, REGIONS, is_language
 from periplus.model.web import Url
 from periplus.settings import Settings
+from periplus_postgres.moving import move
 from stored import page, stored
 
 HERE = Url("https://e.org/a/")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from periplus.errors import UsageError
 from periplus.urls.canonical import canonical
-from periplus.urls.units import UnitChoice, prefix_of, unit_list, unit_of, units_of
+from periplus.urls.units import UnitChoice, prefix_of, unit_list, unit_of, units_of, without_repetitions
 
 
 def names(urls, units, choice=None):
@@ -34,12 +34,29 @@ def test_prefixes_are_normalized(text, prefix):
     ("start", "short"),
     [
         ("http://127.0.0.1:8701/", "127.0.0.1:8701"),
-        ("https://kestrel-haven.example/", "kestrel-have"),
+        ("https://kestrel-haven.example/", "kestrel-haven"),
         ("https://e.org/", "e.org"),
     ],
 )
 def test_a_short_name_is_a_label_or_a_whole_ip_address(start, short):
     assert unit_of(start).short == short
+
+
+def test_short_names_are_unique():
+    found = units_of(
+        [canonical(f"https://github.com/{name}/x") for name in ("ann", "bob")]
+        + [canonical("https://blog.one-site.example/")],
+        [unit_of("https://blog.other-site.example/"), unit_of("https://kestrel-haven.example/")],
+    )
+    assert [unit.short for unit in found.units] == [
+        "blog.other-site.example", "kestrel-haven", "blog.one-site.example", "github.com/ann", "github.com/bob",
+    ]  # fmt: skip
+
+
+def test_a_site_that_is_listed_twice_is_merged_with_a_word():
+    units, sentences = without_repetitions(unit_list("https://e.org/\nhttps://f.org/\nhttp://www.e.org/\n"))
+    assert [unit.name for unit in units] == ["e.org", "f.org"]
+    assert sentences == ("site 3 of the list, http://www.e.org/, is site 1, https://e.org/: without_repetitions",)
 
 
 def test_the_longest_prefix_wins():

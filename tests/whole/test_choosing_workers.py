@@ -9,19 +9,19 @@ from dataclasses import replace
 import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, quick, web
 from postgres_voyage import StoredCollection
-from test_topical import DEFAULTS, SHIP, judge, prose
-from test_topical import web as topical_web
 from voyage import QUICK, Collection, flags_for, plain, told
 
 from periplus.api import survey
 from periplus.api.homes import folder_of
-from periplus.api.topical_run import TopicalOrder, crawl_topic, harvest_of
-from periplus.api.topics import judge_of
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.settings import settings_from
 from periplus.urls.units import unit_of
+from periplus_topics.api.topical_run import TopicalOrder, crawl_topic, harvest_of
+from periplus_topics.api.topics import judge_of
 from testweb import serve
+from topics.test_topical import DEFAULTS, SHIP, judge, prose
+from topics.test_topical import web as topical_web
 
 
 @pytest.fixture

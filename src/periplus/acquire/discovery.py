@@ -296,7 +296,7 @@ class Discovery:
         if request.purpose is Purpose.ROBOTS:
             return read
         match visit.outcome:
-            case Fetched(status=status) as fetched if 200 <= status < 300:
+            case Fetched(status=status, cut=cut) as fetched if 200 <= status < 300 and cut is not Cut.BOT_WALL:
                 if request.purpose is Purpose.SITEMAP:
                     return self._with_sitemap(read, fetched)
                 if self._settings.storage.keep_parts and (part := as_part(fetched)):

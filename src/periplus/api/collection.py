@@ -9,21 +9,23 @@ from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
+from periplus.features import parts, service
+from periplus.files import keep_text, kept_text
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally, WorkerRow
 from periplus.model.ports import RunRecord
 from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segments
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.settings import SETTINGS_FILE, read_settings
+from periplus.settings import SETTINGS_FILE, VERSION, read_settings
 from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
-from periplus.store.sqlite import reading
+from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
@@ -39,11 +41,12 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.document.extraction import ExtractRule
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
-    from periplus.model.results import ReportData
+    from periplus.model.results import ReportData, SitesReport
     from periplus.model.search import SearchResult, VectorNote
-    from periplus.model.topic import KeywordList
 
 REPORT_FILE = "report.html"
+KEYWORD_HITS = 200  # search results that represent a query
+REPORT_TEXT = "report.read"  # the last report as it was written, see files.keep_text
 
 
 @frozen
@@ -288,7 +291,7 @@ class Collection:
         number of rounds). Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
-        from periplus.api.segments import rules_at, segments_of
+        from periplus.api.page_segments import rules_at, segments_of
         from periplus.api.site import site_of
 
         with _without_collector(), self._time_limit():
@@ -379,8 +382,7 @@ class Collection:
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import import_vectors
-        from periplus.api.shared_index import require_place
+        from periplus.api.embedding import import_vectors, require_place
 
         require_place(self.folder)
         return import_vectors(self.folder, Path(path), watch)
@@ -392,17 +394,15 @@ class Collection:
         most: int = 10,
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
-    ) -> KeywordList:
+    ) -> Any:
         """Keywords of a topic, as in `periplus keywords`.
 
         targets: a site, or pages that are treated as one text. query: use the pages it finds, compared with all others.
         Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
-        from periplus.api.keywords import ANSWERS, KeywordFinder
-
-        hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
+        hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._time_limit():
-            finder = KeywordFinder(self._connection, most, method, watch)
+            finder = service("keywords")(self._connection, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)
@@ -420,30 +420,52 @@ class Collection:
         a PDF with the first causes of each kind of issue. near: compare texts for near duplicates; None: only if the
         site is small enough.
         """
-        from periplus.api.facts import RankOrder, site_starts
         from periplus.api.page_notes import take_notes
-        from periplus.api.report import report_data, sites_report
-        from periplus.api.segments import rules_at
-        from periplus.model.results import SitesReport
-        from periplus.present.report import site_report, sites_page
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE
         take_notes(self.folder)
         with _without_collector():
-            with self._time_limit():
-                rules, now = rules_at(self.folder), self._clock.now()
-                if not site and len(site_starts(self._connection)) > 1:
-                    data: ReportData | SitesReport = sites_report(self._connection, now, near)
-                else:
-                    data = report_data(self._connection, site, RankOrder(), now, near, rules)
             if target.suffix.lower() == ".pdf":
                 from periplus.present.report_pdf import write_report_pdf
 
-                target.write_bytes(write_report_pdf(data, self.path_shortener()))
+                target.write_bytes(write_report_pdf(self._report_data(site, near), self.path_shortener()))
             else:
-                page = sites_page(data) if isinstance(data, SitesReport) else site_report(data)
-                target.write_text(as_file_links(self.folders(), page), "utf-8", errors="replace")
+                page = as_file_links(self.folders(), self._report_page(site, near))
+                target.write_text(page, "utf-8", errors="replace")
         return target
+
+    def _report_page(self, site: str, near: bool | None) -> str:
+        """The report as HTML. That of the whole collection is kept in its folder until something changes."""
+        from periplus.api.page_segments import rules_at
+
+        def key_now() -> str:
+            """Everything that the report depends on."""
+            running = self._reader.activity(self._clock.now()).is_running
+            packages = [row.package for row in parts("findings").values()]
+            return repr((VERSION, packages, schema.files_state(self.folder), near, rules_at(self.folder), running))
+
+        key, file = key_now(), self.folder / REPORT_TEXT
+        if not site and (page := kept_text(file, key)):
+            return page
+        from periplus.model.results import ReportData
+        from periplus.present.report import site_report, sites_page
+
+        data = self._report_data(site, near)
+        page = site_report(data) if isinstance(data, ReportData) else sites_page(data)
+        if not site and key_now() == key:
+            keep_text(file, key, page)
+        return page
+
+    def _report_data(self, site: str, near: bool | None) -> ReportData | SitesReport:
+        from periplus.api.facts import RankOrder, site_starts
+        from periplus.api.page_segments import rules_at
+        from periplus.api.report import report_data, sites_report
+
+        with self._time_limit():
+            now = self._clock.now()
+            if not site and len(site_starts(self._connection)) > 1:
+                return sites_report(self._connection, now, near)
+            return report_data(self._connection, site, RankOrder(), now, near, rules_at(self.folder))
 
     def folders(self) -> dict[HostKey, Path]:
         """Local folders that the latest crawl served as hosts; empty for most collections."""
@@ -495,7 +517,7 @@ class Collection:
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
-        from periplus.api.segments import require_segment, rules_at, segments_of
+        from periplus.api.page_segments import require_segment, rules_at, segments_of
 
         if only or columns:
             require_segment(self.place, only)

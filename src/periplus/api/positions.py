@@ -36,7 +36,8 @@ from periplus.values import Row
 
 # issues without a position in a source
 WHOLE_PAGE_CODES = HEADER_CODES | {
-    "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page", "url-too-long",
+    "bot-wall", "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page",
+    "url-too-long",
 }  # fmt: skip
 POSITION_KEYS = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
 KEPT_VERSION = 1  # of the file of issues
@@ -128,7 +129,9 @@ def issues_of(
 
     def key_now() -> str:
         """Everything that the answer depends on."""
-        return repr((VERSION, sorted(issue_kinds()), _state(folder), settings.auditing, site, fragments, near))
+        return repr(
+            (VERSION, sorted(issue_kinds()), schema.files_state(folder), settings.auditing, site, fragments, near)
+        )
 
     take_notes(folder)
     key = key_now()
@@ -153,13 +156,6 @@ def issues_of(
         with contextlib.suppress(OSError):  # a folder that cannot be written
             _keep(file, key, notes, table)
     return table
-
-
-def _state(folder: Path) -> list[tuple[int, int, int]]:
-    """Changes whenever anything is written to the collection: (inode, size, time in ns) of its database's files."""
-    files = [folder / schema.DATABASE, folder / f"{schema.DATABASE}-wal"]
-    states = [file.stat() for file in files if file.exists()]
-    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states if state.st_size]
 
 
 def _keep(file: Path, key: str, notes: list[str], table: IssueTable) -> None:

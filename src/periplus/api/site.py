@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import io
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -33,8 +32,9 @@ from periplus.api.facts import (
     why_no_map,
 )
 from periplus.api.homes import open_reader
-from periplus.api.segments import segments_at
+from periplus.api.page_segments import segments_at
 from periplus.errors import UsageError
+from periplus.files import replace_file
 from periplus.model.graph import LinkGraph
 from periplus.model.ports import RunRecord
 from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ranking, SiteMap
@@ -345,10 +345,7 @@ def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:
     graph = site_graph(site.facts, site.graph, site.site_map, under)
     if not under:
         with contextlib.suppress(OSError):
-            beside = path.with_suffix(f".{os.getpid()}")
-            beside.touch(0o600)
-            beside.write_text(json.dumps([key, dataclasses.asdict(graph)]), "utf-8")
-            beside.replace(path)
+            replace_file(path, json.dumps([key, dataclasses.asdict(graph)]).encode())
     return graph
 
 

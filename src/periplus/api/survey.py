@@ -16,9 +16,8 @@ import numpy as np
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.webometrics import companions_worth_reading
-from periplus.api.changing import changing
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, open_run, run_outcome, work
-from periplus.api.homes import folder_of, home_of, workable
+from periplus.api.homes import changing, folder_of, home_of, workable
 from periplus.api.rules import rules_text
 from periplus.api.webometrics import mark_sites
 from periplus.errors import NoCollection, UsageError

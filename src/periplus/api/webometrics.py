@@ -294,7 +294,7 @@ def _records(rows: SurveyRows) -> tuple[UnitRecord, ...]:
         counts = (
             of(unit, _WAITING),
             of(unit, _ROBOTS),
-            of(unit, (Reason.REFUSED,)),
+            of(unit, (Reason.REFUSED, Reason.BOT_WALL)),
             of(unit, dead),
             of(unit, (Reason.REDIRECT,)),
         )

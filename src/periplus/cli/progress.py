@@ -41,6 +41,7 @@ SHARE = 0.05  # of the time that may go into showing: a survey's estimates over 
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
     "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable",
+    "bot-wall": "bot walls",
     "tls": "TLS",
     "client-error": "client errors", "bad-answer": "bad answers", "truncated": "cut short", "robots": "robots.txt",
     "trap": "traps",

@@ -392,9 +392,12 @@ def _show(place: Place, output: Any, *, most: int = -1, as_json: bool = False) -
 
 
 def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
-    from periplus.urls.units import unit_list, unit_of
+    from periplus.urls.units import unit_list, unit_of, without_repetitions
 
-    units = (*(unit_of(start) for start in starts), *(unit for file in lists for unit in unit_list(file.read())))
+    named = (*(unit_of(start) for start in starts), *(unit for file in lists for unit in unit_list(file.read())))
+    units, sentences = without_repetitions(named)
+    for sentence in sentences:
+        click.echo(sentence, err=True)
     if not units:
         raise UsageError("no site: give addresses, or a list of sites with -i")
     return units

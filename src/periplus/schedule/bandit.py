@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from periplus.errors import UsageError
-from periplus.extensions import guarded, loaded
+from periplus.features import blame, loaded
 from periplus.model.frontier import ReadyHost
 from periplus.model.page import LinkKind
 from periplus.model.web import SiteKey, Url
@@ -340,7 +340,7 @@ def rules() -> Mapping[str, tuple[str, _Maker]]:
     """RULES and the rules of installed packages. The first line of a maker's docstring describes its rule."""
     added = {
         name: ((value.__doc__ or "").strip().partition("\n")[0], _named_maker(name, package, cast("_Maker", value)))
-        for name, (package, value) in loaded("policies", object).items()
+        for name, (package, value) in loaded("rules", object).items()
         if name not in RULES
     }
     return RULES | added
@@ -350,8 +350,8 @@ def _named_maker(name: str, package: str, make: _Maker) -> _Maker:
     """Wraps the maker of a package: the rule gets the registered name, and errors name the package."""
 
     def rule(budget: int, sites: int) -> ChoiceRule:
-        choice_rule = guarded(package, make)(budget, sites)
-        return dataclasses.replace(choice_rule, name=name, score=guarded(package, choice_rule.score))
+        choice_rule = blame(package)(make)(budget, sites)
+        return dataclasses.replace(choice_rule, name=name, score=blame(package)(choice_rule.score))
 
     return rule
 

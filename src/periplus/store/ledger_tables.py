@@ -12,9 +12,9 @@ from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapCha
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
 from periplus.model.web import Origin, SiteKey, Url
 from periplus.store import rows
-from periplus.store.dialect import Statements
 from periplus.store.ledger import AliasRow, FreshnessRow, HostRef, Ledger, QueueEntry, UrlRow, brings_content
 from periplus.store.rows import visit_row
+from periplus.store.statements import Statements
 from periplus.store.url_state import FIELDS, RECHECK
 from periplus.urls.scope import site_key
 from periplus.values import Row

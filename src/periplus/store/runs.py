@@ -16,8 +16,8 @@ from periplus.model.ports import RunRecord
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
 from periplus.store import notes
-from periplus.store.dialect import Statements
 from periplus.store.notes import note, put_note
+from periplus.store.statements import Statements
 
 T = TypeVar("T")
 # A pause is an entry in the table meta until the crawl is resumed or ends, or another one begins.
@@ -143,7 +143,7 @@ def add_starts(statements: Statements, starts: Sequence[UrlId], sites: Sequence[
 
 def records(statements: Statements) -> list[RunRecord]:
     """All runs, oldest first."""
-    sums = f"{_SUM.format('fetched')}, {_SUM.format('wire_bytes')}"
+    sums = f"{_SUM.format('fetched')}, {_SUM.format('wire_bytes')}, {_SUM.format('http2').partition('+ ')[2]}"
     find = f"SELECT id, kind, starts, settings, seed, started, ended, state, note, {sums} FROM run r ORDER BY id"
     return [
         RunRecord(run_id, kind, tuple(json.loads(starts)), json.loads(settings), *others)

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from periplus.api import homes
 from periplus.api.logins import login_of
 from periplus.api.overview import Overview
-from periplus.api.segments import replace_text, rules_file, write_rules
+from periplus.api.page_segments import replace_text, rules_file, write_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import resume_order
 from periplus.jobs.setting_fields import (

@@ -12,7 +12,7 @@ from pathlib import Path
 from periplus.api import search_index, survey
 from periplus.api.cache import LruCache
 from periplus.api.collection import Collection
-from periplus.api.segments import rules_mtime_ns
+from periplus.api.page_segments import rules_mtime_ns
 from periplus.api.site import Site
 from periplus.api.survey import PLAN, LinkChoice
 from periplus.api.tables import TablePage, TableQuery, read_page, write_table

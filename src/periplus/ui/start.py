@@ -16,7 +16,8 @@ from periplus.api import survey
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
-from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period, whole
+from periplus.files import replace_file
+from periplus.jobs.presets import CONSENTS, PERIODS, everyday_values, job_presets, job_request, period, whole
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder
 from periplus.model.visit import State, urls_by_state
@@ -97,7 +98,8 @@ def start(request: Request, refused: rendering.RefusedForm | None = None) -> Res
         "collections": sort_rows(shown, chosen.get("sort", "")),
         "total": sum_rows(shown), "in_all": len(rows), "chosen": chosen,
         "states": Counter(row.state or NO_RUN for row in sort_rows(rows, "state") if not row.fault),
-        "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
+        "presets": [preset for preset in job_presets().values() if preset.command in state.commands],
+        "periods": list(PERIODS),
         "every": request.query_params.get("every", ""), "works": state.works,
         "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered_consents(state),
         "settings_presets": list(presets.values()),
@@ -157,9 +159,7 @@ def save_preset(request: Request) -> Response:
         name = form.get("preset_name", "").strip()
         values = everyday_values(form) | setting_values(form, local=not state.locks.is_shared)
         text = with_preset(path.read_text("utf-8") if path.is_file() else "", name, values)
-        draft = path.with_suffix(".part")
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
+        replace_file(path, text.encode())
     except UsageError as error:
         return start(request, (form, str(error)))
     except OSError as error:

@@ -8,18 +8,18 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FunctionType
 
 from starlette.requests import Request
 
 from periplus.api.cache import Background, LruCache
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, copy_folder, home_of
+from periplus.api.homes import collections_at, database_at, home_of
 from periplus.api.homes import folder_of as folder_of_place
-from periplus.api.labelling import Sessions
 from periplus.api.survey import campaign_here
 from periplus.api.tables import Browser
-from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
+from periplus.features import loaded
 from periplus.jobs.runner import opened_queue
 from periplus.masking import without_secrets
 from periplus.model.job import Job, JobOrder, JobState
@@ -119,7 +119,7 @@ def places(given: Iterable[Place]) -> Places:
     Raises UsageError, NoCollection, StoreError.
     """
     named = list(given) or [Path()]
-    stored = {copy_folder(place): place for place in named if isinstance(place, str)}
+    stored = {database_at(place).copy_folder(place): place for place in named if isinstance(place, str)}
     for place in stored.values():
         open_collection(place).close()  # that it is there
     paths = [place for place in named if isinstance(place, Path)]
@@ -156,7 +156,6 @@ class AppState:
     indexing: Indexing = field(default_factory=Indexing)
     surveys: Surveys = field(default_factory=Surveys)
     survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
-    labelling: Sessions = field(default_factory=Sessions)
     layouts: Background[tuple[object, ...], SiteGraph] = field(default_factory=lambda: Background(CACHED_LAYOUTS))
     parts: LruCache[str, MovingPart] = field(default_factory=lambda: LruCache(CACHED_PARTS))
 
@@ -194,13 +193,14 @@ class AppState:
         return full.name if full.parent == self.places.base.resolve() else str(full)
 
     def has_studies(self, name: str) -> bool:
-        """Whether the collection has a survey, a topic, or starts on several sites."""
+        """Whether the collection has a survey, results of a feature, or starts on several sites."""
         folder = self.places.collections().get(name)
         if folder is None or not self.places.is_read(folder):
             return False
         with contextlib.suppress(PeriplusError), open_collection(folder) as collection:
             sites = {site_key(Url(start)) for run in collection.runs() for start in run.starts}
-            return len(sites) > 1 or bool(topic_names(folder)) or campaign_here(folder) is not None
+            uses = any(is_in_use(folder) for _, is_in_use in loaded("in_use", FunctionType).values())
+            return len(sites) > 1 or uses or campaign_here(folder) is not None
         return False
 
     def jobs_of(self, name: str) -> list[Job]:

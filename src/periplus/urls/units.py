@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -100,7 +101,25 @@ def unit_of(
 def _short(name: str) -> str:
     if len(name) <= 12 or is_ip(name.partition(":")[0]):
         return name
-    return name.partition("/")[0].partition(".")[0][:12] if "." in name else name[:11] + "…"
+    return name.partition("/")[0].partition(".")[0][:22] if "." in name else name[:11] + "…"
+
+
+def distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:
+    """The units, with the name in place of each short name that several have."""
+    units = tuple(units)
+    times = Counter(unit.short for unit in units)
+    return tuple(unit if times[unit.short] == 1 else replace(unit, short=unit.name) for unit in units)
+
+
+def without_repetitions(units: Iterable[Unit]) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
+    """(the units, each once; a sentence for each that was there before under another address, as with `www.`)."""
+    firsts: dict[tuple[str, ...], tuple[int, Unit]] = {}
+    sentences = []
+    for number, unit in enumerate(units, 1):
+        first, same = firsts.setdefault((unit.name, *unit.prefixes), (number, unit))
+        if first != number:
+            sentences.append(f"site {number} of the list, {unit.start}, is site {first}, {same.start}: merged")
+    return distinct(unit for _, unit in firsts.values()), tuple(sentences)
 
 
 def _default_prefix(url: Url) -> str:
@@ -121,7 +140,7 @@ def units_of(urls: Sequence[Url], targets: Sequence[Unit], choice: UnitChoice | 
     met = sorted({name for name in places if isinstance(name, str)})
     numbers: dict[UnitKey, int] = {name: len(targets) + place for place, name in enumerate(met)}
     numbers |= {place: place for place in range(len(targets))}
-    units = (*targets, *(Unit(name, _short(name), "", (name,)) for name in met))
+    units = distinct((*targets, *(Unit(name, _short(name), "", (name,)) for name in met)))
     return UnitsOfUrls(units, np.fromiter(map(numbers.__getitem__, places), np.int32, len(places)))
 
 

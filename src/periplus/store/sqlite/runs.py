@@ -95,6 +95,7 @@ def contents(folder: Path) -> list[Path]:
         "links.book",
         "stories.read",
         "issues.read",
+        "report.read",
         "site.layout",
     )
     return [folder / name for name in names if (folder / name).exists()]

@@ -18,9 +18,9 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.page import Publication
 from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
-from periplus.store.dialect import SQLITE, Row
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import changes, checks, page_links
+from periplus.store.statements import SQLITE, Row
 from periplus.store.url_state import FIELDS
 from periplus.store.views import CREATE_VIEWS
 
@@ -241,6 +241,13 @@ def draft_collection(folder: Path) -> Iterator[sqlite3.Connection]:
         raise StoreError(f"cannot create a collection in {folder}: {error}. {_ASK_THE_DISK}") from error
 
 
+def files_state(folder: Path) -> list[tuple[int, int, int]]:
+    """Changes whenever anything is written to the collection: (inode, size, time in ns) of its database's files."""
+    files = [folder / DATABASE, folder / f"{DATABASE}-wal"]
+    states = [file.stat() for file in files if file.exists()]
+    return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states if state.st_size]
+
+
 def _clear_drafts(folder: Path) -> None:
     """Deletes drafts of this process and of dead processes."""
     for path in folder.glob(f"{DATABASE}.*.new*"):
@@ -338,7 +345,7 @@ def _place(path: Path, read_only: bool) -> str:
 
 
 class SqliteStatements:
-    """`store.dialect.Statements` of an SQLite connection."""
+    """`store.statements.Statements` of an SQLite connection."""
 
     dialect = SQLITE
 

@@ -18,12 +18,12 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, Url, UrlId
 from periplus.store import crawl_reads, notes
-from periplus.store.dialect import Statements
 from periplus.store.sqlite import page_links
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks, row_blocks
+from periplus.store.statements import Statements
 from periplus.store.url_state import MAY_PASS, SITE_REMOVED_RULE, UNKNOWN_DEPTH
 from periplus.urls.units import root_of
 
