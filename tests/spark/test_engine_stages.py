@@ -13,6 +13,7 @@ from datasets import chance_dataset, rows_of, write_dataset
 from periplus.cli.main import main
 from periplus.errors import NotConverged, StoreError, UsageError
 from periplus.model.dataset import Manifest, TableNote
+from periplus_spark import stages as in_blocks
 from periplus_spark.api import (
     ANALYSES,
     COSTS,
@@ -26,6 +27,7 @@ from periplus_spark.api import (
     compute,
     folder_name,
     required_stages,
+    stages_here,
 )
 from periplus_spark.streamed import ENGINE
 
@@ -132,8 +134,14 @@ def test_the_number_of_cores_follows_from_the_cluster_address():
 
 
 def test_each_engine_has_a_cost_for_each_stage():
-    for cost in COSTS.values():
-        assert set(cost.row_us) == set(ROWS) == set(STAGES)
+    assert set(COSTS["stream"].row_us) == set(ROWS) == set(STAGES) == set(ENGINE)
+    assert set(COSTS["spark"].row_us) == set(in_blocks.STAGES)
+    assert all(cost <= 3 * COSTS["stream"].row_us[stage] for stage, cost in COSTS["spark"].row_us.items())
+
+
+def test_stages_that_a_cluster_leaves_to_this_machine_are_named():
+    assert stages_here(["ranks"], "spark") == stages_here(["near", "map"], "stream") == ""
+    assert stages_here(["near", "map"], "spark").endswith(": duplicates, near, map")
 
 
 def test_without_texts_the_stages_that_need_none_are_computed(tmp_path):
