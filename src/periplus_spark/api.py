@@ -339,7 +339,7 @@ def choose_engine(
     the cluster.
     """
     urls = manifest.rows("urls")
-    needed_bytes = PROGRAM_BYTES + COSTS[STREAM].url_bytes * urls
+    needed_bytes = _bytes_here(urls)
     alone_s = seconds(manifest, stages, STREAM)
     why = f"{urls:,} URLs and {manifest.rows('links'):,} links take one process some {_size(needed_bytes)} of the "
     why += f"{_size(memory_bytes)} that may be used, and {alone_s:,.0f} s"
@@ -353,14 +353,21 @@ def choose_engine(
     )
 
 
-def stages_here(stages: Sequence[str], engine: str) -> str:
+def _bytes_here(urls: int) -> int:
+    return PROGRAM_BYTES + COSTS[STREAM].url_bytes * urls
+
+
+def stages_here(stages: Sequence[str], engine: str, urls: int) -> str:
     """A sentence about the stages that a cluster leaves to this machine; empty if there are none."""
     names = [
         stage.name for stage in required_stages(stages) if stage.name not in COSTS.get(engine, COSTS[STREAM]).row_us
     ]
     if not names:
         return ""
-    return f"; computed on this machine, since a cluster takes more than three times the CPU: {', '.join(names)}"
+    return (
+        f"; computed on this machine in some {_size(_bytes_here(urls))}, since a cluster takes more than three times "
+        f"the CPU: {', '.join(names)}"
+    )
 
 
 def seconds(manifest: Manifest, stages: Sequence[str], engine: str, cores: int = 1) -> float:
@@ -429,7 +436,7 @@ def analyse_dataset(
         if request.engine == "auto"
         else EngineChoice(request.engine, "it was requested")
     )
-    choice = replace(choice, why=choice.why + stages_here(stages, choice.engine))
+    choice = replace(choice, why=choice.why + stages_here(stages, choice.engine, manifest.rows("urls")))
     place = results or dataset.with_name(dataset.name + ".results")
     with _open_engine(choice.engine, request.on, memory_bytes) as engine:
         done = compute(

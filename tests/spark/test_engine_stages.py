@@ -114,7 +114,7 @@ def test_an_incomplete_dataset_is_refused(dataset, tmp_path):
     ("urls", "links", "memory", "cores", "engine"),
     [
         (10**6, 10**7, 16e9, 2, "stream"),  # done before a Spark session has started
-        (10**8, 10**9, 16e9, 2, "stream"),
+        (10**8, 10**9, 16e9, 1, "stream"),
         (10**8, 10**9, 16e9, 8, "spark"),  # faster
         (10**9, 10**10, 16e9, 2, "spark"),  # does not fit
         (10**9, 10**10, 16e9, 0, "stream"),
@@ -140,8 +140,9 @@ def test_each_engine_has_a_cost_for_each_stage():
 
 
 def test_stages_that_a_cluster_leaves_to_this_machine_are_named():
-    assert stages_here(["ranks"], "spark") == stages_here(["near", "map"], "stream") == ""
-    assert stages_here(["near", "map"], "spark").endswith(": duplicates, near, map")
+    assert stages_here(["ranks"], "spark", 9) == stages_here(["near", "map"], "stream", 9) == ""
+    assert stages_here(["near", "web_ranks"], "spark", 10**9).endswith(": duplicates, near, web_ranks")
+    assert "130.3 GB" in stages_here(["map"], "spark", 10**9)
 
 
 def test_without_texts_the_stages_that_need_none_are_computed(tmp_path):
