@@ -37,7 +37,7 @@ from periplus.urls.parameters import rules_key
 from periplus_postgres import committing, hosts, index_place, lists, schema, visits
 from periplus_postgres import ledger as ledgers
 from periplus_postgres import pages as stored_pages
-from periplus_postgres.address import Address
+from periplus_postgres.address import Address, address_of
 from periplus_postgres.committing import Commit
 from periplus_postgres.connection import (
     FIRST_PATIENCE_S,
@@ -414,8 +414,8 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
 class DatabaseHome(runs.HomeRecords):
     """`model.ports.CrawlHome` of a collection in a database."""
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
+    def __init__(self, address: Address | str) -> None:
+        self.address = address_of(address)
         self._patience_s = FIRST_PATIENCE_S
         self._is_new = False
 

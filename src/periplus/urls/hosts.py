@@ -33,6 +33,7 @@ def _has_port(authority: str) -> bool:
     return ":" in authority and authority[-1] != "]"
 
 
+@lru_cache(maxsize=4096)  # asked four times in a row for a new link
 def host_key(url: Url) -> HostKey:
     """`name:port`, always with the port; IPv6 in brackets: `example.org:443`, `[::1]:8080`."""
     authority = _authority(url)
