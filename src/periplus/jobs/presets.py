@@ -428,7 +428,7 @@ def _rule(form: Form) -> str:
     return name
 
 
-METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
+METHODS = ("svm", "online")  # of `model.topic.Method`
 EXAMPLES_MOST = 200  # lines in a form
 EXAMPLE_CHARS = 2_000
 LINE_CHARS = 300  # of a title or lead
