@@ -27,7 +27,7 @@ from periplus.jobs.setting_fields import Form
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import TEXT_PARTS
 from periplus.model.web import Url
-from periplus.present.curves import write_harvest_svg
+from periplus.present.trends import write_harvest_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of
