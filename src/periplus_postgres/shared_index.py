@@ -104,7 +104,7 @@ class SharedIndex:
 
     @contextlib.contextmanager
     def publishing(self, what: str) -> Iterator[Callable[[], None] | None]:
-        """See `periplus.api.homes.SharedIndex`."""
+        """See `periplus.api.homes.IndexSharing`."""
         with index_place.publishing(self.address, INDEX if what == index.FOLDER else VECTORS) as still_alone:
             if still_alone is None:
                 yield None
@@ -118,15 +118,15 @@ class SharedIndex:
             publish_index(self, still_alone)
 
     def take_over_vectors(self) -> None:
-        """See `periplus.api.homes.SharedIndex`. Raises StoreError."""
+        """See `periplus.api.homes.IndexSharing`. Raises StoreError."""
         take_over_vectors(self)
 
 
-def index_of_copy(address: Address, folder: Path) -> SharedIndex | None:
+def index_of_copy(place: str, folder: Path) -> SharedIndex | None:
     """The shared index of a copy; None if nothing is shared."""
     with reading.open_reader(folder) as connection:
-        place = SqliteReader(connection).note("index")
-    return SharedIndex(folder, address, place) if place else None
+        where = SqliteReader(connection).note("index")
+    return SharedIndex(folder, address_of(place), where) if where else None
 
 
 def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
@@ -371,7 +371,7 @@ class SearchedDatabase:
 
 
 @contextlib.contextmanager
-def searched(name: str, place: str, limit_s: float) -> Iterator[SearchedCollection | None]:
+def search_source(name: str, place: str, limit_s: float) -> Iterator[SearchedCollection | None]:
     """None if the index is not shared, or not published yet."""
     address = address_of(place)
     with open_reader(place, limit_s) as reader:
@@ -421,7 +421,7 @@ def serve_index(address: str, parent: Parent, watch: search_index.Watch) -> None
 def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: search_index.Watch) -> bool:
     """False if the copy was made anew, so that the work must start over. Raises index.IndexBusy, StoreError."""
     folder = folder_of(address)
-    shared = index_of_copy(address_of(address), folder)
+    shared = index_of_copy(address, folder)
     if shared is None:
         return True
     file = file_number(folder)

@@ -43,7 +43,7 @@ DEPTH_MOST, LENGTH_MOST, NUMBER_BITS, LENGTH_BITS = 1022, 8191, 40, 13
 Longer URLs compare as equally long, deeper pages as equally deep.
 """
 FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
-"""The folder of a URL, without scheme and `www.`, as in analyse.webometrics."""
+"""The folder of a URL, without scheme and `www.`, as in surveys."""
 
 
 class UrlVectors(NamedTuple):

@@ -91,7 +91,7 @@ class FolderStore:
         return analysis_rows.results(place, now)
 
 
-class SharedIndex(Protocol):
+class IndexSharing(Protocol):
     """The search index and the vectors that readers of a collection in a database share."""
 
     def publishing(self, what: str) -> AbstractContextManager[Callable[[], None] | None]:
@@ -120,10 +120,10 @@ class DatabaseStore(CollectionStore, Protocol):
     def shares_index(self, place: str) -> bool:
         """Whether readers of a collection share a search index."""
 
-    def shared_index(self, place: str, folder: Path) -> SharedIndex | None:
+    def shared_index(self, place: str, folder: Path) -> IndexSharing | None:
         """The shared index. folder: the local copy; None if every reader has an index."""
 
-    def searched(self, name: str, place: str, limit_s: float) -> AbstractContextManager[SearchedCollection | None]:
+    def search_source(self, name: str, place: str, limit_s: float) -> AbstractContextManager[SearchedCollection | None]:
         """The collection with its shared index; None if none is shared or published yet."""
 
     def serve_index(self, place: str, parent: Parent, watch: Callable[[int, int], bool]) -> None:
@@ -254,7 +254,7 @@ def address_of_copy(folder: Path) -> str:
     return _ADDRESSES.get(folder, "")
 
 
-def shared_index(folder: Path) -> SharedIndex | None:
+def shared_index(folder: Path) -> IndexSharing | None:
     """The shared index of a copy; None if the folder is no copy or nothing is shared. Raises StoreError."""
     address = address_of_copy(folder)
     return database_at(address).shared_index(address, folder) if address else None
