@@ -176,10 +176,8 @@ class TrapDetector:
         """most: limit of pages read in doubt. memory: the stored state; past: stored texts and URLs of the host."""
         self._window, self._most = window, most
         self._past = past
-        self._series = {
-            record.key: _Series(*(getattr(record, field.name) for field in fields(_Series)))
-            for record in memory.patterns
-        }
+        names = [field.name for field in fields(_Series)]
+        self._series = {record.key: _Series(*(getattr(record, name) for name in names)) for record in memory.patterns}
         self._lines = LineMemory(GENERATION, memory.lines.first, _in_disk_order(memory.lines.keys))
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
