@@ -19,7 +19,7 @@ from periplus.analyse.linkgraph import count_values, sort_distinct
 from periplus.model.arrays import Ints
 from periplus_spark import alike, streamed
 from periplus_spark.blocks import UrlBlocks, Vector, run_tasks
-from periplus_spark.files import Span, StageTask, blocks, flags, numbers
+from periplus_spark.files import blocks, flags, numbers
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -295,18 +295,13 @@ def _merge_counts(tallies: Ints) -> tuple[Ints, Ints]:
 
 
 def sketches(context: SparkContext, cut: UrlBlocks) -> None:
-    run_tasks(context, partial(_sketch, alike.sketches, cut), cut.count)
+    run_tasks(context, partial(_sketch, cut), cut.count)
     cut.gather()
 
 
-def outlines(context: SparkContext, cut: UrlBlocks) -> None:
-    run_tasks(context, partial(_sketch, alike.outlines, cut), cut.count)
-    cut.gather()
-
-
-def _sketch(write: Callable[[StageTask, Span], None], cut: UrlBlocks, block: int) -> None:
+def _sketch(cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
-        write(task, cut.span(block))
+        alike.sketches(task, cut.span(block))
 
 
 STAGES: Mapping[str, Callable[[SparkContext, UrlBlocks], None]] = {
@@ -316,6 +311,5 @@ STAGES: Mapping[str, Callable[[SparkContext, UrlBlocks], None]] = {
     "broken": broken_links_stage,
     "external": external,
     "sketches": sketches,
-    "outlines": outlines,
     "interlinking": interlinking,
 }

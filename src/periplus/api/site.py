@@ -41,7 +41,7 @@ from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ra
 from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.present.charts import ChartLook, write_chart
+from periplus.present.charts import write_chart
 from periplus.present.graphs import write_gexf, write_graphml
 from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
@@ -198,7 +198,7 @@ class Site:
         `present.charts`.
         """
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, ChartLook(by, form, colour))
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form, colour=colour)
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
         """Writes pages and links as gexf or graphml; see `present.graphs`."""
