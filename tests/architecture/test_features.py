@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 from periplus.features import PLACES, Feature, features, parts
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign, SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_studies.units import unit_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -142,3 +146,39 @@ def test_a_feature_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path):
 def test_an_address_needs_the_feature_that_stores_collections_there(core):
     ran = run(core, "-m", "periplus", "status", "-c", "postgresql://me@localhost/crawls")
     assert (ran.returncode, ran.stderr) == (2, "periplus: postgresql: no installed package stores collections there\n")
+
+
+WITHOUT_STUDIES = """
+import sys
+sys.path.append("{tests}")
+from pathlib import Path
+from interface import client
+from periplus.api.searching import pages_with
+from periplus.errors import UsageError
+from periplus.store.sqlite import reading
+folder = Path(sys.argv[1])
+asking = client(folder.parent)
+print(*(asking.get(path).status_code for path in ("/", "/c/c/t/pages", "/surveys", "/c/c/survey")))
+print("/surveys" in asking.get("/").text, 'value="survey"' in asking.get("/").text)
+try:
+    with reading.open_reader(folder) as connection:
+        pages_with(folder, connection, "set", "target")
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_without_studies_a_collection_with_a_survey_is_served_and_searched(tmp_path):
+    folder, site = tmp_path / "c.periplus", tmp_path / "site"
+    site.mkdir()
+    survey.create(folder, Campaign("Two", (unit_of("https://e.org/"),)))
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 1.0)
+    site_without(site, "studies")
+    ran = run(site, "-c", WITHOUT_STUDIES.format(tests=ROOT / "tests"), str(folder))
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "200 200 404 404",
+        "False False",
+        "set of pages: no installed package provides it",
+    ]
+    assert survey.marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
