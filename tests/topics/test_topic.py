@@ -229,7 +229,7 @@ def test_threshold_and_expected_f_follow_the_share_of_positives_in_the_backgroun
     threshold = background.threshold()
     assert background.chances.mean() == pytest.approx(1 / 16, abs=0.02)
     field = scores_of(truth, (seen > threshold).astype(np.float64))
-    precision, recall = background.expected(threshold)
+    precision, recall = background.precision_recall(threshold)
     assert 2 * precision * recall / (precision + recall) == pytest.approx(field.f, abs=0.05)
     assert field.f > scores_of(truth, (seen > best_threshold(labels, scores)).astype(np.float64)).f + 0.03
 

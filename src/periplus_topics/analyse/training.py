@@ -91,7 +91,7 @@ def f_interval(positives: int, scores: TopicScores) -> tuple[float, float]:
     return min(float(low), scores.f), max(float(high), scores.f)
 
 
-class Background(NamedTuple):
+class UnlabelledScores(NamedTuple):
     """Unlabelled pages: their scores, and the probability that each is positive."""
 
     scores: Floats  # descending
@@ -102,13 +102,13 @@ class Background(NamedTuple):
         hits = np.cumsum(self.chances)
         return float(self.scores[int((hits / (np.arange(1, len(hits) + 1) + hits[-1])).argmax())])
 
-    def expected(self, threshold: float) -> tuple[float, float]:
+    def precision_recall(self, threshold: float) -> tuple[float, float]:
         """The expected (precision, recall)."""
         hits = float(self.chances[self.scores > threshold].sum())
         return hits / max(int((self.scores > threshold).sum()), 1), hits / float(self.chances.sum())
 
 
-def background_of(labels: Mask, scores: Floats, seen: Floats) -> Background:
+def background_of(labels: Mask, scores: Floats, seen: Floats) -> UnlabelledScores:
     """The background with these scores. labels, scores: of the examples.
 
     The probabilities are those of a logistic curve fitted to the examples' scores (Platt 1999, with his smoothed
@@ -131,7 +131,7 @@ def background_of(labels: Mask, scores: Floats, seen: Floats) -> Background:
     for _ in range(SHARE_ROUNDS):
         share = np.clip(chances.mean(), usual / RAREST, usual)
         chances = _chances(odds + np.log(share / (1 - share)) - np.log(usual / (1 - usual)))
-    return Background(ranked, chances)
+    return UnlabelledScores(ranked, chances)
 
 
 def steepness_of(truth: Mask, distances: Floats) -> float:
@@ -315,7 +315,7 @@ def train_on_rows(
         part = fit(rows[rest], labels[rest])
         scores[own] = rows[own] @ part.words + part.bias - machine.bias
     threshold = usual_threshold(labels, scores)
-    if known := background.shape[0] >= SEEN_LEAST:
+    if is_background_large := background.shape[0] >= SEEN_LEAST:
         seen = background_of(labels, scores, background @ machine.words)
         threshold = (threshold + seen.threshold()) / 2
     else:
@@ -323,8 +323,8 @@ def train_on_rows(
     steepness = steepness_of(labels, scores - threshold)
     chances = _chances(steepness * (scores - threshold))
     expected = scores_of(labels, chances, RARER)
-    if known:
-        precision, recall = seen.expected(threshold)
+    if is_background_large:
+        precision, recall = seen.precision_recall(threshold)
         expected = expected._replace(precision=precision, recall=recall, f=_f(precision, recall))
     topic = Topic(
         name=name,
