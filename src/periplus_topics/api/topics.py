@@ -169,7 +169,7 @@ class TopicOrder(NamedTuple):
     name: str
     positives: Sequence[str]  # folders, files, URLs, URL patterns, `search:...` or `words:...`
     negatives: Sequence[str] = ()  # likewise; empty: other pages of the collection
-    method: Method = Method.CALIBRATED
+    method: Method = Method.SVM
     background: int = BACKGROUND
 
 

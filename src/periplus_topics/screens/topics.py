@@ -303,7 +303,7 @@ def _take_answer(session: Labelling, what: str, url: str) -> None:
 FOLLOW_FIRST = 300
 FOLLOW_PAGES = 2_000  # default of a topical crawl
 WORDS_CHARS = 500
-METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
+METHODS = ("svm", "online")  # of `model.topic.Method`
 EXAMPLES_MOST = 200  # lines in a form
 EXAMPLE_CHARS = 2_000
 
