@@ -112,6 +112,48 @@ def test_the_core_is_imported_without_any_feature(core):
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["features:"]), ran.stderr
 
 
+INTERFACE = """
+import pathlib, re, sys
+sys.path.insert(0, "tests")
+from interface import client
+from stored import page, stored
+base = pathlib.Path(sys.argv[1])
+stored(base / "c.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"])
+asking = client(base)
+links = {"/", "/new", "/c/c/live"}
+for seen in range(60):
+    left = sorted(links - set(sys.argv[2:]))
+    if not left:
+        break
+    sys.argv.append(left[0])
+    answer = asking.get(left[0])
+    assert answer.status_code in (200, 303), (left[0], answer.status_code)
+    links |= set(re.findall('href="(/[a-z/]*)"', answer.text))
+    links |= {f"/c/c/{link}" for link in re.findall('href="([a-z][a-z/]*)"', answer.text) if left[0] == "/c/c/live"}
+print(len(links))
+"""
+
+
+def test_each_link_of_the_interface_leads_to_a_screen_without_any_feature(core, tmp_path):
+    ran = run(core, "-c", INTERFACE, str(tmp_path))
+    assert ran.returncode == 0 and int(ran.stdout) > 8, ran.stderr
+
+
+def test_a_name_or_a_method_of_an_absent_feature_is_refused_in_a_sentence(core):
+    code = (
+        "import pathlib, periplus\nfrom periplus.api.functions import open_collection\n"
+        "try:\n    periplus.topic\nexcept AttributeError as error:\n    print(error)\n"
+        "from periplus.jobs.runner import make_order\n"
+        "try:\n    make_order(('topic', 'train'))\nexcept periplus.errors.UsageError as error:\n    print(error)\n"
+        "from periplus.features import service\n"
+        "try:\n    service('keywords')\nexcept periplus.errors.UsageError as error:\n    print(error)\n"
+    )
+    lines = run(core, "-c", code).stdout.splitlines()
+    assert lines[0] == "module 'periplus' has no attribute 'topic': no installed feature provides it"
+    assert lines[1].startswith("'topic' cannot be a job") and "portal" not in lines[1]
+    assert lines[2] == "keywords: no installed package provides it"
+
+
 def test_help_lists_the_commands_of_features_without_importing_more_than_their_declarations(core):
     ran = run(core, "-m", "periplus", "--help-all")
     assert ran.returncode == 0 and ran.stderr == ""
