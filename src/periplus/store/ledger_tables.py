@@ -197,7 +197,9 @@ class LedgerTables:
         """Stores the changes of the hosts' trap detectors."""
         statements, dialect = self._statements, self._statements.dialect
         records = [
-            (*host, record.key, json.dumps([getattr(record, name) for name in record.__slots__])) for host, changes in learned for record in changes.patterns
+            (*host, record.key, json.dumps(record.__getstate__()))
+            for host, changes in learned
+            for record in changes.patterns
         ]
         key = f"host_id, {dialect.of_long_text.format('key')}"
         statements.upsert("family", "host_id, key, record", records, key=key, update="record")
