@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from periplus import errors
-    from periplus.api import survey
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
     from periplus.api.functions import (
@@ -57,7 +56,6 @@ _PLACES = {  # public name: module and name in it; without a name: the module it
     "refresh": "api.functions:refresh",
     "search": "api.functions:search_collections",
     "sql": "api.functions:sql",
-    "survey": "api.survey:",
 }
 
 __all__ = [
@@ -79,7 +77,6 @@ __all__ = [
     "refresh",
     "search",
     "sql",
-    "survey",
 ]
 
 

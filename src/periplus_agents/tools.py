@@ -17,6 +17,7 @@ from periplus.api.embedding import text_of
 from periplus.api.functions import open_collection, search_collections
 from periplus.api.tables import TABLES, TableQuery, result_tables
 from periplus.errors import UsageError
+from periplus.features import service
 from periplus.model.duplicates import Likeness
 from periplus.model.page import PART_CHOICES, TEXT_PARTS
 from periplus.model.search import OPERATORS
@@ -259,14 +260,8 @@ def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _survey(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    from periplus.api.survey import campaign_of
-    from periplus.api.webometrics import SurveyOrder, survey_of
-    from periplus.present.survey_report import survey_table
-
     name, folder = served.folder(arguments.get("collection", ""))
-    campaign = campaign_of(folder)
-    results = survey_of(folder, campaign.units, SurveyOrder(campaign.title, item=campaign.item))
-    table, rows = survey_table(results, arguments.get("table", "sites"))
+    table, rows = service("survey table")(folder, arguments.get("table", "sites"))
     first, most = first_of(arguments), arguments.get("limit", ROWS)
     picked = list(islice(rows, first, first + most + 1))
     shown_rows = [dict(zip(table.names, row, strict=True)) for row in picked[:most]]

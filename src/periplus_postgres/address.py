@@ -58,8 +58,10 @@ class Address:
         return f"postgresql://{netloc}{parts.path}?collection={self.collection}"
 
 
-def address_of(text: str) -> Address:
-    """Parses an address. Raises UsageError."""
+def address_of(text: str | Address) -> Address:
+    """Parses an address, unless it is parsed already. Raises UsageError."""
+    if isinstance(text, Address):
+        return text
     if text.partition("://")[0] not in ("postgresql", "postgres"):
         raise UsageError(
             f"{without_secrets(text)} is not the address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"

@@ -13,7 +13,7 @@ from periplus.store import runs
 from periplus.store.datasets import checked_name
 from periplus.store.reader import ROWS_AT_ONCE
 from periplus.values import Row
-from periplus_postgres.address import Address
+from periplus_postgres.address import address_of
 from periplus_postgres.connection import Connection
 from periplus_postgres.copying import note_change
 from periplus_postgres.ledger import lock_number
@@ -116,8 +116,9 @@ def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
 
 
 @contextlib.contextmanager
-def results(address: Address, now: float) -> Iterator[DatabaseResults]:
+def results(place: str, now: float) -> Iterator[DatabaseResults]:
     """Opens a transaction for storing results; only one at a time. Raises UsageError, NoCollection, StoreError."""
+    address = address_of(place)
     with writing(address) as connection:
         held = connection.execute(
             "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_RESULTS, lock_number(address.collection))

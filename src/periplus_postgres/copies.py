@@ -135,8 +135,9 @@ def forget(address: Address) -> None:
     shutil.rmtree(_home(address), ignore_errors=True)
 
 
-def copy_folder(address: Address) -> Path:
+def copy_folder(place: Address | str) -> Path:
     """Folder of the copy of a collection."""
+    address = address_of(place)
     return _home(address) / (address.collection + SUFFIX)
 
 

@@ -28,7 +28,7 @@ FEATURE = Feature(
         ),
     ),
     names={"DatabaseCollection": "periplus_postgres.collection:DatabaseCollection"},
-    stores=dict.fromkeys(("postgresql", "postgres"), "periplus_postgres.store:STORE"),
+    stores=dict.fromkeys(("postgresql", "postgres"), "periplus_postgres.store:"),
     services={
         "crawl on a cluster": "periplus_postgres.joining:carried_crawl",
         "joining a crawl": "periplus_postgres.commands:help_with_crawl",

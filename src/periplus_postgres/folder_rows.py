@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from periplus.files import replace_file
 from periplus.model.collection import Exchange
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, unpack_headers
@@ -316,9 +317,7 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
             continue
         if not path.is_file() or path.read_bytes() != data:
             path.parent.mkdir(0o700, exist_ok=True)
-            draft = path.with_name(path.name + ".part")
-            draft.write_bytes(data)
-            draft.replace(path)
+            replace_file(path, data)
         os.utime(path, ns=(changed, changed))
 
 

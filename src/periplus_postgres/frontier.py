@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -27,17 +27,17 @@ from periplus.model.frontier import (
     Task,
 )
 from periplus.model.ports import CrawlScope, VisitReader
-from periplus.model.web import SiteKey, Url, UrlId
+from periplus.model.web import Url
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import notes, part_messages, runs
 from periplus.store.crawl_reads import CrawlReads
 from periplus.store.statements import Statements, shard_of
 from periplus.store.url_state import BARRIER_POLL_S
 from periplus.urls.parameters import rules_key
-from periplus_postgres import committing, hosts, index_place, lists, schema, survey
+from periplus_postgres import committing, hosts, index_place, lists, schema, visits
 from periplus_postgres import ledger as ledgers
 from periplus_postgres import pages as stored_pages
-from periplus_postgres.address import Address
+from periplus_postgres.address import Address, address_of
 from periplus_postgres.committing import Commit
 from periplus_postgres.connection import (
     FIRST_PATIENCE_S,
@@ -101,7 +101,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
             self._session, storage, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
         )
         self._is_check = self._session.read(lambda connection: committing.is_check(connection, run_id))
-        self._latest_visits: set[int] = set()  # ids of the last visits read, see `survey.LATE`
+        self._latest_visits: set[int] = set()  # ids of the last visits read, see `visits.LATE`
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # shards of the hosts returned by `ready`
         self.budget_spent = False
@@ -232,7 +232,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
 
     def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.TakenTasks:
         # tasks that other hosts wait for are not pages, so the page budget does not apply
-        if not self._budget.max_pages or survey.urgent(connection, [lease.host_id]):
+        if not self._budget.max_pages or visits.urgent(connection, [lease.host_id]):
             return lists.take(connection, lease, query, self._heads.get((lease.host_id, lease.epoch)))
         if not committing.is_held(connection, lease):
             return lists.TakenTasks((), None)
@@ -248,7 +248,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         return taken
 
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
-        return self._session.read(lambda connection: survey.urgent(connection, host_ids))
+        return self._session.read(lambda connection: visits.urgent(connection, host_ids))
 
     def merge_aliases(self) -> int:
         return self._session.run(stored_pages.merge_aliases)
@@ -351,17 +351,17 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         """Reads the last LATE ids again, since ids are assigned before their transactions commit."""
-        after -= survey.LATE if self._latest_visits else 0
-        while block := self._session.read(partial(survey.visits, after=after, texts=texts, but=self._latest_visits)):
+        after -= visits.LATE if self._latest_visits else 0
+        while block := self._session.read(partial(visits.visits, after=after, texts=texts, but=self._latest_visits)):
             after = block[-1].id
             ids = self._latest_visits.union(visit.id for visit in block)
-            late = max(ids) - survey.LATE
+            late = max(ids) - visits.LATE
             self._latest_visits = {visit for visit in ids if visit > late}
             yield from block
 
     def apply_scope(self, scope: CrawlScope) -> None:
         self._merge_if_due(0.0)
-        self._session.run(lambda connection: survey.apply_scope(connection, scope))
+        self._session.run(lambda connection: visits.apply_scope(connection, scope))
 
     def close(self) -> None:
         self._packer.close()
@@ -414,8 +414,8 @@ def ask_again(connection: Connection, *, due_only: bool) -> int:
 class DatabaseHome(runs.HomeRecords):
     """`model.ports.CrawlHome` of a collection in a database."""
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
+    def __init__(self, address: Address | str) -> None:
+        self.address = address_of(address)
         self._patience_s = FIRST_PATIENCE_S
         self._is_new = False
 
@@ -432,10 +432,6 @@ class DatabaseHome(runs.HomeRecords):
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 return action(connection)
-
-    def _do_at(self, action: Callable[[Statements, float], None]) -> None:
-        """Runs an action with shared statements and the database's time."""
-        self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
 
     @contextlib.contextmanager
     def only_crawl(self) -> Iterator[None]:
@@ -492,21 +488,12 @@ class DatabaseHome(runs.HomeRecords):
         with self._connect() as connection:
             return notes.note(PostgresStatements(connection), "rules_text") if schema.exists(connection) else ""
 
-    def begin_run(
-        self,
-        kind: str,
-        starts: Sequence[Url],
-        settings: Settings,
-        now: float,
-        further: Mapping[str, object] | None = None,
-    ) -> int:
-        def begin(connection: Connection) -> int:
-            if further is not None:
-                connection.execute(survey.INDEXES)
-            now = hosts.time_now(connection, None)
-            return runs.begin(PostgresStatements(connection), kind, starts, settings, now, further)
+    def change_at(self, now: float, action: Callable[[Statements, float], T]) -> T:
+        return self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
 
-        return self._do(begin)
+    def prepare_run(self, statements: Statements, now: float, *, is_watched: bool) -> None:
+        for statement in visits.INDEXES if is_watched else ():
+            statements.change(statement)
 
     def change(self, action: Callable[[Statements], T]) -> T:
         return self._do(lambda connection: action(PostgresStatements(connection)))
@@ -519,19 +506,13 @@ class DatabaseHome(runs.HomeRecords):
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield survey.DatabaseVisits(connection)
+                yield visits.DatabaseVisits(connection)
 
     def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
         return PostgresCrawlStore(self.address, run_id, settings.budget, settings.storage)
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
         return self._do(lambda connection: ask_again(connection, due_only=due_only))
-
-    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        self._do_at(lambda statements, moment: runs.add_starts(statements, starts, sites, moment))
-
-    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
-        self._do_at(lambda statements, moment: runs.end(statements, run_id, state, note, moment))
 
     def discard(self) -> bool:
         """Keeps a collection with jobs, a survey, live workers or a shared index."""
@@ -548,17 +529,3 @@ class DatabaseHome(runs.HomeRecords):
             return is_unused
 
         return self._is_new and not self.address.index and self._do(drop)
-
-    def pause(self, now: float) -> bool:
-        def pause(connection: Connection) -> bool:
-            goes_on = hosts.workers_with_lease(connection) > 0
-            if goes_on:
-                runs.pause(PostgresStatements(connection), hosts.time_now(connection, None))
-            return goes_on
-
-        return self._do(pause)
-
-    def resume(self, now: float) -> bool:
-        return self._do(
-            lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_with_lease(connection) > 0
-        )

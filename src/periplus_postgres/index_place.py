@@ -9,7 +9,7 @@ import psycopg
 
 from periplus.store.notes import note, put_note
 from periplus_postgres import schema
-from periplus_postgres.address import Address, noted_place
+from periplus_postgres.address import Address, address_of, noted_place
 from periplus_postgres.connection import Connection, connect, try_lock
 from periplus_postgres.ledger import lock_number
 from periplus_postgres.statements import PostgresStatements
@@ -29,8 +29,9 @@ def place_of_index(connection: Connection) -> str:
     return note(PostgresStatements(connection), NAME)
 
 
-def is_shared(address: Address) -> bool:
+def is_shared(place: str) -> bool:
     """Whether the collection exists and has a shared index. Raises UsageError, StoreError."""
+    address = address_of(place)
     with contextlib.closing(connect(address)) as connection:
         return schema.exists(connection) and bool(address.index or place_of_index(connection))
 

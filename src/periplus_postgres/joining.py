@@ -21,7 +21,6 @@ from periplus.logs import JsonLines
 from periplus.model.ports import CHECK, RunRecord, RunStore, TasksOnCluster
 from periplus.model.web import Url
 from periplus.settings import Settings, last_settings, settings_from
-from periplus_postgres.address import address_of
 from periplus_postgres.frontier import DatabaseHome
 
 KINDS = ("crawl", "refresh", CHECK)  # runs of other kinds choose page by page, in one process
@@ -34,11 +33,7 @@ LEAVE_S = 20.0  # time for workers to commit at the end of a run
 
 def run_in_progress(store: str) -> RunRecord | None:
     """The run that workers can join, or None. Raises UsageError, StoreError, NoCollection."""
-    records = [
-        record
-        for record in DatabaseHome(address_of(store)).runs()
-        if record.state == "running" and record.kind in KINDS
-    ]
+    records = [record for record in DatabaseHome(store).runs() if record.state == "running" and record.kind in KINDS]
     return records[-1] if records else None
 
 
@@ -71,7 +66,7 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     check. watch: as for `crawl`. Raises UsageError and StoreError.
     """
     JsonLines.run = record.id
-    home = DatabaseHome(address_of(store))
+    home = DatabaseHome(store)
     order = CrawlOrder(Path(), tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind, store=store)
     crawl_store = home.store(record.id, settings)
     asked_at = time.monotonic()

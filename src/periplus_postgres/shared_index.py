@@ -122,11 +122,11 @@ class SharedIndex:
         take_over_vectors(self)
 
 
-def index_of_copy(address: Address, folder: Path) -> SharedIndex | None:
+def index_of_copy(place: str, folder: Path) -> SharedIndex | None:
     """The shared index of a copy; None if nothing is shared."""
     with reading.open_reader(folder) as connection:
-        place = SqliteReader(connection).note("index")
-    return SharedIndex(folder, address, place) if place else None
+        where = SqliteReader(connection).note("index")
+    return SharedIndex(folder, address_of(place), where) if where else None
 
 
 def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
@@ -421,7 +421,7 @@ def serve_index(address: str, parent: Parent, watch: search_index.Watch) -> None
 def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: search_index.Watch) -> bool:
     """False if the copy was made anew, so that the work must start over. Raises index.IndexBusy, StoreError."""
     folder = folder_of(address)
-    shared = index_of_copy(address_of(address), folder)
+    shared = index_of_copy(address, folder)
     if shared is None:
         return True
     file = file_number(folder)

@@ -25,7 +25,7 @@ from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
 from periplus.store.statements import Row as DialectRow
 from periplus.store.views import select
 from periplus_postgres import hosts, schema
-from periplus_postgres.address import Address
+from periplus_postgres.address import Address, address_of
 from periplus_postgres.connection import Connection, connect
 from periplus_postgres.segments import RecordPlace, SegmentReader, object_storage
 from periplus_postgres.statements import POSTGRES, PostgresStatements, translate
@@ -101,8 +101,9 @@ _CLICKS = any_of(CLICK_KINDS)
 class PostgresReader(CollectionReader):
     """`store.reader.CollectionReader` over a connection of its own."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, place: Address | str) -> None:
         """Raises UsageError, NoCollection, StoreError."""
+        address = address_of(place)
         self._address, self._streams = address, count()
         self._connection = connect(address)
         self.statements, self.codec = PostgresStatements(self._connection), BodyCodec()

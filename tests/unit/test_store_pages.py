@@ -15,8 +15,8 @@ from periplus.errors import NoCollection, StoreError
 from periplus.model.page import BadLink, Blocks, Charset, Digests, Document, Link, LinkKind, Links, Position
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Settings, Storage
-from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 
@@ -45,7 +45,7 @@ class StoreWithWorker:
         if not schema.exists(folder):
             schema.create(folder)
         self.folder, self.now = folder, 10.0
-        run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
+        run_id = FolderHome(folder).begin_run("crawl", (), Settings(), 0.0)
         self.store = SqliteCrawlStore(folder, run_id, Budget(), storage)
         self.worker = self.store.join(1, 0.0)
         self.connection = schema.connect(folder)

@@ -11,13 +11,12 @@ from urllib.parse import quote
 from voyage import TESTS
 
 from newsroom import edition, entry, story
-from periplus.api import survey
 from periplus.api.collection import Collection
-from periplus.api.webometrics import mark_sites
-from periplus.model.survey import SiteMark, SiteStatus
-from periplus.model.webometrics import Campaign
-from periplus.ui.surveys import VIEWS
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign, SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_studies.screens import VIEWS
+from periplus_studies.units import unit_of
 from periplus_topics.api import portal
 from periplus_topics.api.portal import publish
 from periplus_topics.api.stories import store_stories

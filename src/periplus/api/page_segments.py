@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.features import is_address
+from periplus.files import replace_file
 from periplus.model.tables import ALL_URLS, SEGMENT_OTHER, Table, with_segments
 from periplus.model.web import SiteKey, Url
 from periplus.settings import (
@@ -110,10 +111,8 @@ def write_rules(place: Place, rules: str) -> None:
 
 def replace_text(path: Path, text: str) -> None:
     """Replaces a text file atomically. Raises UsageError on failure."""
-    draft = path.with_suffix(".part")
     try:
-        draft.write_text(text, "utf-8")
-        draft.replace(path)
+        replace_file(path, text.encode())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
 

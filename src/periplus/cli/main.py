@@ -54,10 +54,6 @@ _SECTIONS = {
     "Study": {
         "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
-        "survey": (
-            "periplus.cli.survey:survey",
-            "Read many sites with a budget of pages, for the most new external links.",
-        ),
     },
     "Take along": {
         "export": (

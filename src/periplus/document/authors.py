@@ -89,7 +89,7 @@ def _names(texts: Iterable[str], one_each: bool = False) -> list[str]:
     names: dict[str, str] = {}
     for text in texts:
         people = _people(re.sub(_AROUND, "", _plain(text)), one_each)
-        names |= {name.casefold(): name for piece in people if (name := _name_or_empty(piece))}
+        names |= {name.casefold(): name for piece in people if (name := _strip_name(piece))}
     return list(names.values())[:NAMES_MOST]
 
 
@@ -101,7 +101,7 @@ def names_of_byline(elements: Sequence[tuple[int, str]]) -> list[str]:
         if names and abs(node - last) > CLOSE_NODES:
             break
         for piece in _people(_clean(text)):
-            name = _name_or_empty(piece)
+            name = _strip_name(piece)
             if not name or not (_is_name(name) or (not names and name == text)):
                 continue
             if within := next((key for key in names if name.casefold() in key), ""):  # without the role
@@ -149,7 +149,7 @@ def _is_name(text: str) -> bool:
     )
 
 
-def _name_or_empty(text: str) -> str:
+def _strip_name(text: str) -> str:
     """A name without marks around it; empty if it is none."""
     name = text.strip(" :,-–").removesuffix(" .")
     name = name if re.search(r"\b(?:\w|[JS]r)\.$", name) else name.strip(".")

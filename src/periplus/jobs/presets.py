@@ -1,4 +1,4 @@
-"""Commands for the forms of the browser interface: a map, a check, a survey.
+"""Commands for the forms of the browser interface: a map, a check.
 
 Input is not trusted: only canonical URLs, numbers, words, addresses and searches become part of a command, never file
 paths. robots.txt is always obeyed; other limits are lifted only by an explicit consent.
@@ -17,18 +17,12 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.features import loaded
 from periplus.jobs.setting_fields import PREFIX, Form, require_consent, setting_flags, setting_values
 from periplus.model.job import JobOrder
-from periplus.model.survey import Unit
 from periplus.model.web import Url
-from periplus.model.webometrics import Campaign
-from periplus.present.wording import count_of
-from periplus.schedule.bandit import rules
-from periplus.schedule.survey import ITEMS, WITHIN, check_campaign
 from periplus.settings import SUFFIX, SettingPreset, preset_named, rows
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_name
-from periplus.urls.units import unit_list, without_repetitions
 from periplus.urls.user_patterns import user_pattern
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 
 def whole(form: Form, name: str, usual: int, least: int, most: int) -> int:
@@ -63,8 +57,6 @@ def _words(name: str) -> str:
 
 
 MOST_STARTS = 1_000
-SURVEY_PAGES = 2_000  # default of a survey: an hour for twenty sites with the default delay
-PAGE_NUMBERS = {"pages": SURVEY_PAGES, "least_pages": 0, "read_companions": 0}  # fields of survey forms with defaults
 MOST_PAGES = 10_000_000
 PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _NAME = re.compile(r"[\w][\w. -]{0,99}")
@@ -85,15 +77,17 @@ NO_LIMIT = "-"  # in place of a limit or pattern: none from now on
 class JobRequest:
     """A request of a form.
 
-    folder: of the collection, as in commands; period_s: 0.0: once; campaign: a survey, which is created at once without
-    requests, so that errors are shown beside the form; before: the command that creates it.
+    folder: of the collection, as in commands; period_s: 0.0: once; prepare: called at once with the place of the
+    collection, so that errors are shown beside the form; before: the command that does the same; screen: of the
+    collection, which is shown next.
     """
 
     folder: str
     order: JobOrder
     period_s: float = 0.0
-    campaign: Campaign | None = None
+    prepare: Callable[[Place], None] | None = None
     before: tuple[str, ...] = ()
+    screen: str = "live"
 
     @property
     def line(self) -> str:
@@ -157,11 +151,6 @@ class Preset:
     by_words: bool = False  # the form has a field for the words of a topic
 
 
-def _survey(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:
-    request = survey_request({"sites": "\n".join(starts), "pages": form.get("max_pages", "")}, folder)
-    return dataclasses.replace(request, order=JobOrder((*request.order.command, *further)))
-
-
 PRESETS = (
     Preset(
         "map",
@@ -180,14 +169,6 @@ PRESETS = (
         "Fetch a set of sites",
         "One collection of several sites, each followed within itself: one address a line.",
         "crawl",
-        many=True,
-    ),
-    Preset(
-        "survey",
-        "Survey a set of sites",
-        "Crawls many sites where most new external links are found, within a number of pages: one address a line.",
-        "survey",
-        _survey,
         many=True,
     ),
 )
@@ -304,89 +285,3 @@ def resume_order(command: tuple[str, ...], form: Form, *, local: bool = True) ->
             continue
         unchanged.append(word)
     return JobOrder((*unchanged, *changed))
-
-
-USUAL = Campaign()
-MOST_SITES = 12  # sites in a command line; more sites are given as a file
-RULE_WORDS = {name: sentence for name, (sentence, _) in rules().items()}
-WITH_NUMBER = ("r2", "r3", "quantum")
-
-
-def survey_request(form: Form, folder: str) -> JobRequest:
-    """The request of a survey form.
-
-    form: sites, optionally title, rule, rule_number, item, within, seed, max_depth, delay, and PAGE_NUMBERS. folder: as
-    in commands. Raises UsageError.
-    """
-    units = units_of_text(form.get("sites", ""))
-    pages, least_pages, companion_pages = (
-        whole(form, name, usual, 0, MOST_PAGES) for name, usual in PAGE_NUMBERS.items()
-    )
-    campaign = Campaign(
-        title=form.get("title", "").strip()[:200] or f"Survey of {count_of(len(units), 'site')}",
-        units=units,
-        rule=_rule(form) or USUAL.rule,
-        within=choice(form, "within", WITHIN),
-        item=choice(form, "item", ITEMS, USUAL.item),
-        pages=pages,
-        seed=whole(form, "seed", USUAL.seed, 0, 2**31),
-        least_pages=least_pages,
-        read_companions=companion_pages,
-    )
-    check_campaign(campaign)
-    run = survey_run({name: text for name, text in form.items() if name in ("max_depth", "delay")}, folder)
-    return JobRequest(folder, run, 0.0, campaign, ("survey", "create", "-c", folder, *_campaign_flags(form, campaign)))
-
-
-def survey_run(form: Form, folder: str) -> JobOrder:
-    """The job that continues a survey. form: optionally max_time, rule, max_depth, delay, and PAGE_NUMBERS.
-
-    Raises UsageError.
-    """
-    words = []
-    for name in (*PAGE_NUMBERS, "max_time"):
-        if form.get(name, "").strip():
-            words += [_flag(name), str(whole(form, name, 0, 0, MOST_PAGES))]
-    if rule := _rule(form):
-        words += ["--rule", rule]
-    limits = flags({name: form.get(name, "") for name in ("max_depth", "delay")})
-    return JobOrder(("survey", "run", "-c", folder, *words, *limits))
-
-
-def units_of_text(text: str) -> tuple[Unit, ...]:
-    """Parses pasted sites: addresses separated by line breaks or blanks, or CSV with a header. Raises UsageError."""
-    first = text.strip().partition("\n")[0]
-    plain = not any(mark in first for mark in ",;\t") and "start" not in first.lower().split()
-    units, _ = without_repetitions(unit_list("\n".join(text.split()) if plain else text))
-    if len(units) > MOST_STARTS:
-        raise UsageError(
-            f"{len(units):,} sites at once: at most {MOST_STARTS:,} from a form, or use "
-            "`periplus survey create -i FILE`"
-        )
-    starts_of("\n".join(unit.start for unit in units))  # raises for other than web addresses
-    return units
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def _campaign_flags(form: Form, campaign: Campaign) -> list[str]:
-    """Flags for values that differ from the defaults."""
-    words = ["--title", campaign.title] if form.get("title", "").strip() else []
-    for name in ("rule", "item", "within", "seed", *PAGE_NUMBERS):
-        if getattr(campaign, name) != getattr(USUAL, name):
-            words += [_flag(name), str(getattr(campaign, name))]
-    plain = all(
-        unit == dataclasses.replace(unit, name=unit.prefixes[0], bundle="", official=True) for unit in campaign.units
-    )
-    if plain and len(campaign.units) <= MOST_SITES:
-        return [*words, *(unit.start for unit in campaign.units)]
-    return [*words, "-i", "sites.csv" if not plain else "sites.txt"]
-
-
-def _rule(form: Form) -> str:
-    name = form.get("rule", "").strip()
-    if name in WITH_NUMBER and form.get("rule_number", "").strip():
-        return f"{name}:{whole(form, 'rule_number', 1, 0, 1_000_000)}"
-    return name

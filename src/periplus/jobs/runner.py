@@ -62,7 +62,6 @@ KINDS = (
     "export",
     "index",
     "template",
-    "survey",
     "delete",
     *(command.name for feature in features().values() for command in feature.commands if command.is_job),
 )

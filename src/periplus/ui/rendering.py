@@ -67,7 +67,6 @@ PLACES = (
     )),
     NavPlace("Faults", (NavEntry("t/faults", "Faults", starts=("t/faults", "t/issues", "fault")),)),
     NavPlace("Study", (
-        NavEntry("survey", "Survey", starts=("survey",)),
     )),
 )  # fmt: skip
 

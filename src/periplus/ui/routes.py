@@ -16,7 +16,7 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
 from periplus.model.page import PageSummary
 from periplus.model.tables import Column
-from periplus.ui import deleting, graph, live, maps, pages, rendering, start, surveys, tables
+from periplus.ui import deleting, graph, live, maps, pages, rendering, start, tables
 from periplus.ui.description import TEXT, Handler, Routes, Screen, describe, enum, whole_number
 from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, needing, run_server
@@ -103,22 +103,16 @@ SCREENS: tuple[Screen, ...] = (
             "page": (TEXT, "a page’s number, hexadecimal")},
         take=deleting.take, role=Role.ADMINISTER, take_role=Role.ADMINISTER,
     ),
-    Screen("/surveys", surveys.surveys),
-    Screen(_C + "/survey", surveys.survey),
-    Screen(_C + "/survey/{view}", surveys.view),
 )  # fmt: skip
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
     "/presets/save": (Role.ADMINISTER, start.save_preset),
     "/jobs/change": (Role.WORK, start.change),
-    "/surveys/new": (Role.WORK, surveys.create),
     _C + "/pause": (Role.WORK, live.pause),
     _C + "/stop": (Role.WORK, live.stop),
     _C + "/resume": (Role.WORK, live.resume),
     _C + "/again": (Role.WORK, live.again),
     _C + "/segments": (Role.ADMINISTER, live.name_segments),
     _C + "/login": (Role.ADMINISTER, live.sign_in),
-    _C + "/survey/create": (Role.WORK, surveys.create),
-    _C + "/survey/change": (Role.WORK, surveys.change),
 }
 FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/events": live.events,
@@ -130,16 +124,14 @@ FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/site-links.json": maps.site_links,
     _C + "/site-way.json": maps.site_way,
     _C + "/graph.{ending}": graph.file,
-    _C + "/survey/events": surveys.events,
-    _C + "/survey/t/{table}.{ending}": surveys.table_file,
-    _C + "/survey/picture/{what}.svg": surveys.picture,
-    _C + "/survey/file/{what}.{ending}": surveys.file,
 }
 
 for _, _routes in loaded("routes", Routes).values():
     SCREENS += _routes.screens
     FORMS |= _routes.forms
     FILES |= _routes.files
+    for _name, _screen in _routes.tables.items():
+        (tables.SUBJECT_SCREENS if "{}" in _screen.home else tables.SCREENS)[_name] = _screen
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "site.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS: dict[type[PeriplusError], int] = {

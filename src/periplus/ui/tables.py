@@ -20,13 +20,12 @@ from periplus.api.collection import Collection
 from periplus.api.positions import issues_with_positions
 from periplus.api.tables import TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
-from periplus.features import loaded
 from periplus.jobs.presets import choice, whole
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.model.tables import ColumnKind
 from periplus.present.writers import find_writer, writers
 from periplus.ui import rendering
-from periplus.ui.description import Routes, TableScreen
+from periplus.ui.description import TableScreen
 from periplus.ui.safety import form_of
 from periplus.ui.state import folder_of, now, place_of, state_of
 from periplus.values import JsonObject, Pairs
@@ -73,11 +72,6 @@ SCREENS = {
     ),
 }
 SUBJECT_SCREENS: dict[str, TableScreen] = {}  # tables of which each subject has one
-
-
-for _, _routes in loaded("routes", Routes).values():
-    for _name, _screen in _routes.tables.items():
-        (SUBJECT_SCREENS if "{}" in _screen.home else SCREENS)[_name] = _screen
 
 
 def table(request: Request) -> Response:

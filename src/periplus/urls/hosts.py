@@ -52,6 +52,12 @@ def root_of(url: Url) -> Url:
     return Url(url[: url.index("/", 8) + 1])
 
 
+def host_url(host: HostKey) -> Url:
+    """A root URL of the host. Only its port matters to sites, not its scheme."""
+    name, _, port = host.rpartition(":")
+    return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
+
+
 def host_name(url: Url) -> str:
     """The host without port and final dot, as in the URL: IPv6 in brackets."""
     authority = _authority(url)
