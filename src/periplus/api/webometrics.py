@@ -12,6 +12,7 @@ from periplus.analyse.harvest import harvest_of, harvest_rows
 from periplus.analyse.linkgraph import places_in_sorted
 from periplus.analyse.webometrics import (
     between,
+    centralities,
     co_inlinks,
     companion_set,
     connectivity,
@@ -44,7 +45,7 @@ from periplus.model.webometrics import (
 )
 from periplus.present.curves import write_yield_curves
 from periplus.present.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
-from periplus.present.graphs import write_network_gexf
+from periplus.present.graphs import GRAPH_FORMATS, write_network_gexf
 from periplus.present.network import (
     matrix_of,
     network_of,
@@ -67,7 +68,8 @@ from periplus.values import Pairs, Place, frozen
 
 FORMATS = {
     "report": ("html",),
-    "network": ("svg", "gexf"),
+    "network": ("svg", *GRAPH_FORMATS),
+    "targets": ("svg", *GRAPH_FORMATS),
     "matrix": ("csv", "svg"),
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
@@ -167,6 +169,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         suffixes_in=suffix_tallies(counted, fragment.units, fragment.chosen, inward=True),
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
+        centralities=centralities(counted, fragment.chosen),
     )
 
 
@@ -346,7 +349,7 @@ def external_links(folder: Place) -> Iterator[survey.ExternalLink]:
 
 
 def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
-    """Writes a drawing or document from FORMATS.
+    """Writes a drawing or document from FORMATS. max_sites: of a drawing; files of data have all sites.
 
     out: UTF-8, newline="". Raises UsageError for an unknown combination.
     """
@@ -355,10 +358,10 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
         raise UsageError(f"a survey has no {what} as {format}: choose among {choices}")
     title, caption = results.method.title, survey_caption(results)
     match what, format:
-        case "network", "svg":
-            write_network_svg(network_of(results, max_sites), title, caption, out)
-        case "network", _:
-            write_network_gexf(results, network_of(results, max_sites), out)
+        case "network" | "targets", "svg":
+            write_network_svg(network_of(results, max_sites, companions=what == "network"), title, caption, out)
+        case "network" | "targets", _:  # data are never cut
+            write_network_gexf(results, network_of(results, None, companions=what == "network"), out, format)
         case "matrix", "csv":
             write_matrix_csv(results, out)
         case "matrix", _:
