@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from periplus.errors import UsageError
 from periplus.urls.canonical import canonical
-from periplus.urls.units import UnitChoice, merged, prefix_of, unit_list, unit_of, units_of
+from periplus.urls.units import UnitChoice, merge_twins, prefix_of, unit_list, unit_of, units_of
 
 
 def names(urls, units, choice=None):
@@ -54,7 +54,7 @@ def test_short_names_are_unique():
 
 
 def test_a_site_that_is_listed_twice_is_merged_with_a_word():
-    units, sentences = merged(unit_list("https://e.org/\nhttps://f.org/\nhttp://www.e.org/\n"))
+    units, sentences = merge_twins(unit_list("https://e.org/\nhttps://f.org/\nhttp://www.e.org/\n"))
     assert [unit.name for unit in units] == ["e.org", "f.org"]
     assert sentences == ("site 3 of the list, http://www.e.org/, is site 1, https://e.org/: merged",)
 

@@ -396,10 +396,10 @@ def _show(place: Place, output: Any, *, most: int = -1, as_json: bool = False) -
 
 
 def _units(starts: tuple[str, ...], lists: tuple[Any, ...]) -> tuple[Unit, ...]:
-    from periplus.urls.units import merged, unit_list, unit_of
+    from periplus.urls.units import merge_twins, unit_list, unit_of
 
     named = (*(unit_of(start) for start in starts), *(unit for file in lists for unit in unit_list(file.read())))
-    units, sentences = merged(named)
+    units, sentences = merge_twins(named)
     for sentence in sentences:
         click.echo(sentence, err=True)
     if not units:

@@ -27,7 +27,7 @@ from periplus.schedule.survey import ITEMS, WITHIN, check_campaign
 from periplus.settings import SUFFIX, SettingPreset, preset_named, rows
 from periplus.urls.canonical import canonical
 from periplus.urls.scope import site_name
-from periplus.urls.units import merged, unit_list
+from periplus.urls.units import merge_twins, unit_list
 from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
 
@@ -393,7 +393,7 @@ def units_of_text(text: str) -> tuple[Unit, ...]:
     """Parses pasted sites: addresses separated by line breaks or blanks, or CSV with a header. Raises UsageError."""
     first = text.strip().partition("\n")[0]
     plain = not any(mark in first for mark in ",;\t") and "start" not in first.lower().split()
-    units, _ = merged(unit_list("\n".join(text.split()) if plain else text))
+    units, _ = merge_twins(unit_list("\n".join(text.split()) if plain else text))
     if len(units) > MOST_STARTS:
         raise UsageError(
             f"{len(units):,} sites at once: at most {MOST_STARTS:,} from a form, or use "

@@ -433,9 +433,7 @@ def _figure_rows(results: SurveyResults) -> PagedTable:
 
 def _has_figures(row: Values) -> bool:
     """Whether a site has a fetched page, and a link in or out."""
-    return bool(
-        row["fetched"] and sum(row[f"{way}_{ends}"] for way in ("in", "out") for ends in ("links", "companion"))
-    )
+    return bool(row["fetched"] and row["in_links"] + row["in_companion"] + row["out_links"] + row["out_companion"])
 
 
 def _factor(value: float | None, linking: int, documents: int) -> str:

@@ -111,15 +111,15 @@ def distinct(units: Iterable[Unit]) -> tuple[Unit, ...]:
     return tuple(unit if times[unit.short] == 1 else replace(unit, short=unit.name) for unit in units)
 
 
-def merged(units: Iterable[Unit]) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
+def merge_twins(units: Iterable[Unit]) -> tuple[tuple[Unit, ...], tuple[str, ...]]:
     """(the units, each once; a sentence for each that was there before under another address, as with `www.`)."""
-    kept: dict[tuple[str, ...], tuple[int, Unit]] = {}
+    sites: dict[tuple[str, ...], tuple[int, Unit]] = {}
     sentences = []
     for number, unit in enumerate(units, 1):
-        first, same = kept.setdefault((unit.name, *unit.prefixes), (number, unit))
+        first, same = sites.setdefault((unit.name, *unit.prefixes), (number, unit))
         if first != number:
             sentences.append(f"site {number} of the list, {unit.start}, is site {first}, {same.start}: merged")
-    return distinct(unit for _, unit in kept.values()), tuple(sentences)
+    return distinct(unit for _, unit in sites.values()), tuple(sentences)
 
 
 def _default_prefix(url: Url) -> str:
