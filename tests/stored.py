@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from periplus.api.moving import move
 from periplus.document.understand import understand
 from periplus.model.frontier import Batch, Candidate, Completion, HostState, Lease, Task
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS
@@ -24,6 +23,7 @@ from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
+from periplus_postgres.moving import move
 from postgres_server import empty_collection
 
 NOW = 1_000_000.0

@@ -27,21 +27,31 @@ OURS = "periplus"
 
 
 class CommandEntry(NamedTuple):
-    """A command of `periplus`. section: of the help; place: of its click command; is_rare: in `--help-all` only."""
+    """A command of `periplus`.
+
+    section: of the help; place: of its click command; is_rare: in `--help-all` only; is_job: a worker may run it.
+    """
 
     name: str
     section: str
     sentence: str
     place: str
     is_rare: bool = False
+    is_job: bool = False
 
 
 class NavEntry(NamedTuple):
-    """An entry of the navigation of all screens."""
+    """An entry of the navigation.
+
+    place: the group of a collection's screens, as "Study", in which it is; empty: it is on all screens. path: of its
+    screen, within its collection; starts: of the paths of other screens that belong to it.
+    """
 
     path: str
     word: str
     is_for_administrators: bool = False
+    place: str = ""
+    starts: tuple[str, ...] = ()
 
 
 class Feature(NamedTuple):
@@ -51,6 +61,8 @@ class Feature(NamedTuple):
     policies: functions of a store and a CrawlOrder that return the policy of a crawl, by kind of run;
     rules: rules of choice of a survey, functions of budget and number of sites;
     presets: kinds of jobs in the first form, each a `periplus.jobs.presets.Preset`;
+    tables: the tables of its stored results, a mapping of `periplus.api.tables.ResultTable` by name;
+    in_use: a function of a collection's folder: whether the feature has stored something there;
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
@@ -59,6 +71,7 @@ class Feature(NamedTuple):
     writers: file formats of tables, each a `periplus.present.writers.Writer`, by the ending of a file;
     findings: kinds of issues, each a `periplus.analyse.audit.Finding`, by code;
     engines: clusters for large analyses and crawls, each a `periplus_spark.api.Cluster`;
+    stores: where collections are stored, each a `periplus.api.homes.DatabaseStore`, by the scheme of its addresses;
     services: functions that the core calls.
     """
 
@@ -69,6 +82,8 @@ class Feature(NamedTuple):
     policies: Mapping[str, str] = {}
     rules: Mapping[str, str] = {}
     presets: Mapping[str, str] = {}
+    tables: str = ""
+    in_use: str = ""
     routes: str = ""
     templates: str = ""
     navigation: tuple[NavEntry, ...] = ()
@@ -78,6 +93,7 @@ class Feature(NamedTuple):
     writers: Mapping[str, str] = {}
     findings: Mapping[str, str] = {}
     engines: Mapping[str, str] = {}
+    stores: Mapping[str, str] = {}
     services: Mapping[str, str] = {}
 
 
@@ -204,6 +220,24 @@ def loaded(field: str, kind: type[T], start: str = "") -> Mapping[str, tuple[str
     start: only names that begin with this.
     """
     return _load_all((row for name, row in parts(field).items() if name.startswith(start)), kind)
+
+
+_SCHEMES = frozenset({"postgresql", "postgres"})  # named without a feature too, so that a message says what is missing
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a collection in a database, and not a folder."""
+    scheme, mark, _ = text.partition("://")
+    return bool(mark) and (scheme in _SCHEMES or scheme in parts("stores"))
+
+
+def store_at(address: str) -> Any:
+    """The store of a collection in a database. Raises UsageError if no installed package provides it."""
+    scheme = address.partition("://")[0]
+    if scheme not in parts("stores"):
+        raise UsageError(f"{scheme}: no installed package stores collections there")
+    with extra_needed():
+        return parts("stores")[scheme].load(object)
 
 
 def service(name: str) -> Any:

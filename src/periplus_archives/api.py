@@ -26,7 +26,6 @@ from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, R
 from periplus.model.web import Url, UrlId
 from periplus.settings import VERSION, Politeness, Settings, last_settings, settings_from
 from periplus.store.sqlite import aliases, reading, runs, schema
-from periplus.store.sqlite.copying import Filler, exchanges, shared_bodies
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.warc import (
     CHANGED_FIELDS,
@@ -43,6 +42,7 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_name, site_scope
 from periplus.values import frozen
+from periplus_archives.exchanges import Filler, exchanges, shared_bodies
 from periplus_archives.files import ArchiveFile, ArchiveReader, Payloads, archive_files, main_page
 from periplus_archives.wacz import WaczNote, write_wacz
 

@@ -87,7 +87,7 @@ def test_a_declaration_imports_the_contract_alone(name):
 def test_each_part_of_a_feature_is_found_by_its_field():
     """`settings --extensions` lists them by field; the other fields hold no places."""
     places = {part.place for field in PLACES for part in parts(field).values()}
-    assert places == set(re.findall(r"periplus_[\w.]+:\w+", repr(features())))
+    assert places == set(re.findall(r"periplus_[\w.]+:\w*", repr(features())))
     assert list(PROJECT["entry-points"]) == ["periplus.features"]
 
 
@@ -137,3 +137,8 @@ def test_a_feature_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path):
     (site / "broken-1.dist-info" / "entry_points.txt").write_text("[periplus.features]\nbroken = broken:FEATURE\n")
     ran = run(site, "-m", "periplus", "--help")
     assert ran.returncode == 0 and "broken 1" in ran.stderr and "crawl" in ran.stdout
+
+
+def test_an_address_needs_the_feature_that_stores_collections_there(core):
+    ran = run(core, "-m", "periplus", "status", "-c", "postgresql://me@localhost/crawls")
+    assert (ran.returncode, ran.stderr) == (2, "periplus: postgresql: no installed package stores collections there\n")

@@ -9,13 +9,13 @@ import time
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs as collection_runs
-from periplus.store.postgres.connection import connect
-from periplus.store.postgres.frontier import PostgresCrawlStore, Surroundings
-from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.sqlite import checks, runs, schema
 from periplus.store.sqlite.frontier import SqliteCrawlStore
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
+from periplus_postgres.connection import connect
+from periplus_postgres.frontier import PostgresCrawlStore, Surroundings
+from periplus_postgres.statements import PostgresStatements
 
 KEEPING = Storage(lease_s=60.0)
 NO_LIMIT = Budget()

@@ -7,9 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from interface import COMMANDS
-from periplus.api.moving import into_database, silent
 from periplus.model.job import Job, JobOrder, JobState
-from periplus.store.postgres.connection import connect
 from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
@@ -17,6 +15,8 @@ from periplus_notices import api as notices
 from periplus_notices.api import Notifier
 from periplus_notices.model import NoticeKind
 from periplus_notices.present import screen
+from periplus_postgres.connection import connect
+from periplus_postgres.moving import into_database, silent
 from stored import page, stored
 
 HOME = "https://e.org/"

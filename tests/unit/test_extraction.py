@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from periplus.api.collection import Collection
 from periplus.api.exporting import export_rows, exported_columns
-from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.document.extraction import VALUE_CHARS, extract_rules, extract_values
 from periplus.errors import UsageError
+from periplus_postgres.moving import move
 from stored import page, stored
 
 PAGE = """<!DOCTYPE html><title>Lamp</title><p class=price data-sku="L-1">€ <b>12.50</b></p><ul><li>a<li> b  c<li></ul>

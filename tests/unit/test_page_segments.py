@@ -16,13 +16,13 @@ from interface import client, token_of
 from periplus import open as open_collection
 from periplus.analyse.segments import assign_segments, columns_read, segment_rules, value_test
 from periplus.api.exporting import export_rows
-from periplus.api.moving import move
-from periplus.api.segments import segments_at, sums_of
+from periplus.api.page_segments import segments_at, sums_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.tables import ALL_URLS, EXPORTS, Column, ColumnKind, with_segments
 from periplus.store.sqlite.tables import computed_database, condition
 from periplus.urls.canonical import url_id
+from periplus_postgres.moving import move
 from stored import page, stored
 
 HOME = "https://e.org/"

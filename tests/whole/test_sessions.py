@@ -18,8 +18,8 @@ from login_site import PASSWORD, TOKEN, LoginSite, served
 from periplus.api import crawling
 from periplus.cli.main import main
 from periplus.model.visit import Purpose
-from periplus.store.postgres.connection import connect
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus_postgres.connection import connect
 
 SIGN = 'signed_in = { text = "Signed in as" }\n'
 FIELDS = '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'

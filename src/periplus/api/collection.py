@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
-from periplus.features import parts
+from periplus.features import parts, service
 from periplus.files import keep_text, kept_text
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally, WorkerRow
@@ -43,9 +43,9 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.model.duplicates import Duplicates
     from periplus.model.results import ReportData, SitesReport
     from periplus.model.search import SearchResult, VectorNote
-    from periplus.model.topic import KeywordList
 
 REPORT_FILE = "report.html"
+KEYWORD_HITS = 200  # search results that represent a query
 REPORT_TEXT = "report.read"  # the last report as it was written, see files.keep_text
 
 
@@ -291,7 +291,7 @@ class Collection:
         number of rounds). Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
-        from periplus.api.segments import rules_at, segments_of
+        from periplus.api.page_segments import rules_at, segments_of
         from periplus.api.site import site_of
 
         with _without_collector(), self._time_limit():
@@ -382,8 +382,7 @@ class Collection:
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import import_vectors
-        from periplus.api.shared_index import require_place
+        from periplus.api.embedding import import_vectors, require_place
 
         require_place(self.folder)
         return import_vectors(self.folder, Path(path), watch)
@@ -395,17 +394,15 @@ class Collection:
         most: int = 10,
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
-    ) -> KeywordList:
+    ) -> Any:
         """Keywords of a topic, as in `periplus keywords`.
 
         targets: a site, or pages that are treated as one text. query: use the pages it finds, compared with all others.
         Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
-        from periplus.api.keywords import ANSWERS, KeywordFinder
-
-        hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
+        hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._time_limit():
-            finder = KeywordFinder(self._connection, most, method, watch)
+            finder = service("keywords")(self._connection, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)
@@ -439,7 +436,7 @@ class Collection:
 
     def _report_page(self, site: str, near: bool | None) -> str:
         """The report as HTML. That of the whole collection is kept in its folder until something changes."""
-        from periplus.api.segments import rules_at
+        from periplus.api.page_segments import rules_at
 
         def key_now() -> str:
             """Everything that the report depends on."""
@@ -461,8 +458,8 @@ class Collection:
 
     def _report_data(self, site: str, near: bool | None) -> ReportData | SitesReport:
         from periplus.api.facts import RankOrder, site_starts
+        from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
-        from periplus.api.segments import rules_at
 
         with self._time_limit():
             now = self._clock.now()
@@ -520,7 +517,7 @@ class Collection:
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
-        from periplus.api.segments import require_segment, rules_at, segments_of
+        from periplus.api.page_segments import require_segment, rules_at, segments_of
 
         if only or columns:
             require_segment(self.place, only)

@@ -22,9 +22,8 @@ from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.session import SIGNED_OUT, LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, header_of, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
-from periplus.api.homes import home_of, leave_nothing, shares_index, workable
+from periplus.api.homes import database_at, home_of, leave_nothing, workable
 from periplus.api.logins import logins_of, resolve_secrets
-from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
@@ -43,11 +42,12 @@ from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
+from periplus.store.part_messages import PART
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
-from periplus.urls.parts import parse_part, part_of
 from periplus.urls.scope import own_hosts, site_scope
+from periplus.urls.web_parts import parse_part, part_of
 from periplus.values import Pairs, Place, frozen
 
 if TYPE_CHECKING:
@@ -218,10 +218,9 @@ def _apply_rules(order: CrawlOrder) -> CrawlOrder:
 def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
     clock = SystemClock()
     went_on = home.prepare(order.rules, clock.now())
-    own = settled_part(home, order.part, order.exchange)
-    if own is not None:
-        order = dataclasses.replace(order, part=str(own[0]), exchange=own[1])
-        check_part(order.settings)
+    if order.part or order.exchange or home.note(PART):
+        part, exchange = service("part of a web")(home, order)
+        order = dataclasses.replace(order, part=part, exchange=exchange)
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     JsonLines.run = run_id
     store = home.store(run_id, order.settings)
@@ -412,9 +411,12 @@ class Supervisor:
         self._ticked, self._paused_s = self._started, 0.0  # paused time does not count towards max_time
         self._deaths = 0  # workers that failed
         self._index_worker: subprocess.Popen[bytes] | None = None
-        self._is_indexed = order.settings.storage.index and (not order.store or shares_index(order.store))
+        shares_index = not order.store or database_at(order.store).shares_index(order.store)
+        self._is_indexed = order.settings.storage.index and shares_index
         self.stop_note = ""
-        self.exchange = UrlExchange(store, parse_part(order.part), order.exchange) if order.exchange else None
+        self.exchange = (
+            service("exchange of URLs")(store, parse_part(order.part), order.exchange) if order.exchange else None
+        )
 
     @property
     def elapsed_s(self) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from periplus.api.extracting import add_values, open_extractor, stored_extract_rules
 from periplus.api.homes import folder_of, open_reader
-from periplus.api.segments import SegmentedRows, require_segment, rules_at, segments_at
+from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
 from periplus.model.tables import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from periplus.analyse.issues import IssueTable
-    from periplus.store.moving import PageBody
+    from periplus.store.reader import PageBody
 
 
 @contextlib.contextmanager

@@ -28,8 +28,8 @@ from periplus.api.facts import (
     site_starts,
 )
 from periplus.api.grading import trend_points, ungradable_fields
+from periplus.api.page_segments import site_sums
 from periplus.api.positions import with_positions
-from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import VERDICTS, Fault, FieldGrade, GradedField, Severity, Verdict
 from periplus.model.graph import REASONS, LinkRows

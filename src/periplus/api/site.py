@@ -32,7 +32,7 @@ from periplus.api.facts import (
     why_no_map,
 )
 from periplus.api.homes import open_reader
-from periplus.api.segments import segments_at
+from periplus.api.page_segments import segments_at
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.files import replace_file

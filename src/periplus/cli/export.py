@@ -34,6 +34,14 @@ from periplus.values import Place
 if TYPE_CHECKING:
     from periplus.api.texts import TextExport
 
+# `periplus import`: a collection of an archive, without fetching.
+
+
+@click.group("import")
+def imports() -> None:
+    """Make a collection from a web archive, or load the results of `periplus analyse`; nothing is fetched."""
+
+
 # `periplus export`: whole tables as files, and the pages as an archive.
 
 

@@ -32,7 +32,7 @@ _SECTIONS = {
         "pause": ("periplus.cli.status:pause", "Pause a running crawl."),
         "resume": ("periplus.cli.status:resume", "Resume a paused crawl."),
         "import": (
-            "periplus.cli.collection:imports",
+            "periplus.cli.export:imports",
             "Make a collection of WARC, ARC or WACZ files, without fetching.",
         ),
     },
@@ -54,18 +54,6 @@ _SECTIONS = {
     "Study": {
         "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
-        "keywords": ("periplus.cli.study:keywords", "Say what a page, a story or a site is about, in a few words."),
-        "survey": (
-            "periplus.cli.survey:survey",
-            "Read many sites with a budget of pages, for the most new external links.",
-        ),
-        "topic": ("periplus.cli.topic:topic", "Tell the pages of a topic from all others, by examples."),
-        "stories": ("periplus.cli.study:stories", "Find stories that several sites published, and how they spread."),
-        "influence": ("periplus.cli.study:influence", "Choose the few sites that see most of the stories."),
-        "portal": (
-            "periplus.cli.portal:portal",
-            "Make a site of what matters: weightiest stories, their sources, feeds.",
-        ),
     },
     "Take along": {
         "export": (
@@ -79,18 +67,6 @@ _SECTIONS = {
         "sql": ("periplus.cli.export:sql", "Ask a collection a question in SQL."),
     },
     "Run": {
-        "move": (
-            "periplus.cli.collection:move",
-            "Move a collection from a folder into PostgreSQL, or back; a crawl can continue there.",
-        ),
-        "split": (
-            "periplus.cli.collection:split",
-            "Split a collection into several that crawl one web together, by registered domain.",
-        ),
-        "segments": (
-            "periplus.cli.collection:segments",
-            "Check the WARC segments of a collection on PostgreSQL; delete what no page needs.",
-        ),
         "serve": ("periplus.cli.jobs:serve", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs:jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs:worker", "Do the jobs that wait, until Ctrl-C."),
@@ -105,8 +81,7 @@ _SECTIONS = {
     },
 }
 _RARE = {
-    "pause", "resume", "import", "trends", "index", "template", "keywords", "influence", "delete", "move",
-    "split", "segments", "worker", "rules", "completion",
+    "pause", "resume", "import", "trends", "index", "template", "delete", "worker", "rules", "completion",
 }  # fmt: skip
 """Commands that only `--help-all` shows."""
 _COMMANDS = {

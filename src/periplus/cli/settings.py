@@ -202,7 +202,7 @@ def apply_command(collection: Place | None) -> None:
     A crawl does the same when it begins, of a folder. A collection in a database gets the rules of the periplus.toml
     here. Nothing is thrown away: take a rule out, apply again, and all is as it was.
     """
-    from periplus.api.changing import apply_now
+    from periplus.api.rules import apply_now
 
     done = apply_now(collection_place(collection))
     if done is None:
@@ -230,7 +230,7 @@ def segments(place: Place, format: str, examples: int, output: Path | None) -> N
     The first matching rule decides, so every URL is in one segment; `other` is the rest. Depth is the mean over fetched
     pages, text_chars and size their sums. docs/segments.md describes the rules.
     """
-    from periplus.api.segments import sums_of
+    from periplus.api.page_segments import sums_of
 
     rows = [
         (row.name, row.urls, row.pages, row.failed, round(row.depth, 2), row.deepest, row.text_chars, row.size_bytes,

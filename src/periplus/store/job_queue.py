@@ -11,7 +11,7 @@ from typing import NamedTuple
 from periplus.errors import StoreError
 from periplus.masking import masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
-from periplus.store.dialect import Database, Dialect, Statements
+from periplus.store.statements import Database, Dialect, Statements
 
 GIVEN_UP_NOTE = "given up: all of its runners died"
 RUNNER_DIED_NOTE = "its runner died; it is queued again"

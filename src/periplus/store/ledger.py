@@ -27,9 +27,9 @@ from periplus.model.frontier import (
 from periplus.model.page import LinkKind
 from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.store import exchange, rows
+from periplus.store import part_messages, rows
 from periplus.store.url_state import RECHECK, UrlState, is_another, updated_state
-from periplus.urls.parts import WebPart, part_of
+from periplus.urls.web_parts import WebPart, part_of
 
 
 class HostRef(NamedTuple):
@@ -384,9 +384,9 @@ class Ledger:
             if after == before:
                 return
             url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
-        if after.reason not in exchange.LEFT_ASIDE:
+        if after.reason not in part_messages.LEFT_ASIDE:
             self.restate(url, Reason.OTHER_PART, str(after.reason))
-            self.handed_over.append((owner, exchange.of_candidate(candidate)))
+            self.handed_over.append((owner, part_messages.of_candidate(candidate)))
 
     def restate(self, url: UrlRow, reason: str, rule: str) -> None:
         """Sets a URL's reason. The caller updates its queue entry."""
@@ -411,7 +411,7 @@ class Ledger:
             self.outgoing.append(side_request)
             return
         if owner := self._other_part(side_request.host):
-            self.handed_over.append((owner, exchange.of_side_request(side_request)))
+            self.handed_over.append((owner, part_messages.of_side_request(side_request)))
             return
         place = (host.id, side_request.priority, request.url, request.about, request.purpose.value)
         if place in self.listed or (request.hops and request.purpose in CHECKS and self._was_checked(request)):
@@ -453,7 +453,7 @@ class Ledger:
         owners = [self._other_part(HostKey(answer.origin.partition("://")[2])) for answer in answers]
         self.robots = [answer for owner, answer in zip(owners, answers, strict=True) if not owner]
         of_others = [(owner, answer) for owner, answer in zip(owners, answers, strict=True) if owner]
-        self.handed_over += [(owner, exchange.of_robots(answer)) for owner, answer in of_others]
+        self.handed_over += [(owner, part_messages.of_robots(answer)) for owner, answer in of_others]
 
     # changes to write -----------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from periplus.model.ports import RunRecord
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
 from periplus.store import notes
-from periplus.store.dialect import Statements
 from periplus.store.notes import note, put_note
+from periplus.store.statements import Statements
 
 T = TypeVar("T")
 # A pause is an entry in the table meta until the crawl is resumed or ends, or another one begins.

@@ -33,14 +33,14 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import exchange, notes, runs
+from periplus.store import notes, part_messages, runs
 from periplus.store.crawl_reads import CrawlReads
-from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
 from periplus.store.sqlite import aliases, reading, schema
 from periplus.store.sqlite import runs as folder_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
+from periplus.store.statements import Statements
 from periplus.store.url_state import (
     BARRIER_POLL_S,
     RIVAL_WAIT_S,
@@ -65,7 +65,7 @@ _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
 
 
-class SqliteCrawlStore(CrawlReads, exchange.PartStore):
+class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
     """Access of one process to a collection's queue and pages, within one run."""
 
     def __init__(
@@ -92,7 +92,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         self._with_work = f"h.pending > 0 AND {_HAS_CHECK}" if self._is_check else "h.pending > 0"
         # a check requests link targets of all parts
         self._ledger = FolderLedger(
-            self._connection, run_id, None if self._is_check else exchange.part_in(self._statements)
+            self._connection, run_id, None if self._is_check else part_messages.part_in(self._statements)
         )
 
     def read(self, action: Callable[[Statements], T]) -> T:
@@ -396,9 +396,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return lost
 
     def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
-        mail = exchange.messages_read(messages)
+        mail = part_messages.messages_read(messages)
         with self._transaction() as ledger:
-            if is_next := exchange.is_next(self._statements, sender, number):
+            if is_next := part_messages.is_next(self._statements, sender, number):
                 ledger.offer(mail.candidates, mail.side_requests, now)
                 ledger.enter(Batch(robots=mail.robots), (), (), now)
         return is_next
@@ -414,15 +414,13 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return len(mergers)
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
-        from periplus.store.sqlite import survey  # imports NumPy, which a plain crawl does not need
+        from periplus.store.sqlite import listing  # imports NumPy, which a plain crawl does not need
 
-        return survey.visits(self._connection, after, texts=texts)
+        return listing.visits(self._connection, after, texts=texts)
 
     def apply_scope(self, scope: CrawlScope) -> None:
-        from periplus.store.sqlite import survey
-
         with self._lock.transaction(self._connection):
-            survey.apply_scope(self._connection, scope)
+            folder_runs.apply_scope(self._connection, scope)
 
     def close(self) -> None:
         self._connection.close()
@@ -515,12 +513,10 @@ class FolderHome(runs.HomeRecords):
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
-        from periplus.store.sqlite import survey
+        from periplus.store.sqlite import listing
 
-        with (
-            reading.moment(self._folder) as connection,
-        ):
-            yield survey.SurveyReader(connection)
+        with reading.moment(self._folder) as connection:
+            yield listing.SqliteVisits(connection)
 
     def store(self, run_id: int, settings: Settings) -> SqliteCrawlStore:
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)
