@@ -94,10 +94,6 @@ def campaign_here(place: Place) -> Campaign | None:
     return campaign_from(plan, home_of(place)) if plan else None
 
 
-def has_survey(folder: Path) -> bool:
-    return campaign_here(folder) is not None
-
-
 def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:
     """Replaces the survey by `changed(survey)`. A running survey applies it within a second."""
 
