@@ -36,7 +36,6 @@ from typing import NamedTuple
 from corpora import CACHE, SYLLABLES
 from made_rows import inserted
 
-from periplus.api.stories import stories_of
 from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
 from periplus.store import column_files
@@ -44,6 +43,7 @@ from periplus.store.bodies import BodyCodec
 from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import url_id
+from periplus_topics.api.stories import stories_of
 
 SIZES = (20_000, 60_000, 150_000)
 BEGAN, DAY_S, DAYS = 1_704_067_200.0, 86_400.0, 365  # 2024-01-01

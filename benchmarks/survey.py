@@ -32,10 +32,10 @@ sys.path.append(str(Path(__file__).parent.parent / "quality" / "bandits"))
 from manuals import SITES
 from survey_optimum import best as optimum
 
-from periplus.api import survey
 from periplus.api.homes import home_of
-from periplus.schedule.survey import survey_policy
 from periplus.settings import settings_from
+from periplus_studies import api as survey
+from periplus_studies.schedule import survey_policy
 
 RULES = ("r1", "r2:20", "r3", "quantum", "scout", "scout learned")
 DELAY_S = 0.02  # between two requests to one host; all are our own

@@ -33,8 +33,8 @@ from corpora import Task
 from figures import Figure, digest_of, write
 from made_sources import TOPICS, Made, made_texts
 
-from periplus.analyse.topic.judging import Judge, word_counts
-from periplus.analyse.topic.training import (
+from periplus_topics.analyse.judging import Judge, word_counts
+from periplus_topics.analyse.training import (
     average_precision,
     best_threshold,
     common_words_tell,
@@ -47,7 +47,7 @@ from periplus.analyse.topic.training import (
     train,
     train_on_rows,
 )
-from periplus.model.topic import Example, Method, TopicScores
+from periplus_topics.model import Example, Method, TopicScores
 
 SEED = 11
 MANY, FEW = 2_000, 30  # positive examples

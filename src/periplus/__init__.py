@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from periplus import errors
-    from periplus.api import portal, survey
-    from periplus.api import topics as topic
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
     from periplus.api.functions import (
@@ -28,11 +26,8 @@ if TYPE_CHECKING:
         crawl,
         delete,
         export,
-        influence,
-        keywords,
         refresh,
         sql,
-        stories,
     )
     from periplus.api.functions import open_collection as open
     from periplus.api.functions import search_collections as search
@@ -57,16 +52,10 @@ _PLACES = {  # public name: module and name in it; without a name: the module it
     "delete": "api.functions:delete",
     "errors": "errors:",
     "export": "api.functions:export",
-    "influence": "api.functions:influence",
-    "keywords": "api.functions:keywords",
     "open": "api.functions:open_collection",
-    "portal": "api.portal:",
     "refresh": "api.functions:refresh",
     "search": "api.functions:search_collections",
     "sql": "api.functions:sql",
-    "stories": "api.functions:stories",
-    "survey": "api.survey:",
-    "topic": "api.topics:",
 }
 
 __all__ = [
@@ -84,16 +73,10 @@ __all__ = [
     "delete",
     "errors",
     "export",
-    "influence",
-    "keywords",
     "open",
-    "portal",
     "refresh",
     "search",
     "sql",
-    "stories",
-    "survey",
-    "topic",
 ]
 
 

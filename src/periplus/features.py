@@ -27,21 +27,31 @@ OURS = "periplus"
 
 
 class CommandEntry(NamedTuple):
-    """A command of `periplus`. section: of the help; place: of its click command; is_rare: in `--help-all` only."""
+    """A command of `periplus`.
+
+    section: of the help; place: of its click command; is_rare: in `--help-all` only; is_job: a worker may run it.
+    """
 
     name: str
     section: str
     sentence: str
     place: str
     is_rare: bool = False
+    is_job: bool = False
 
 
 class NavEntry(NamedTuple):
-    """An entry of the navigation of all screens."""
+    """An entry of the navigation.
+
+    place: the group of a collection's screens, as "Study", in which it is; empty: it is on all screens. path: of its
+    screen, within its collection; starts: of the paths of other screens that belong to it.
+    """
 
     path: str
     word: str
     is_for_administrators: bool = False
+    place: str = ""
+    starts: tuple[str, ...] = ()
 
 
 class Feature(NamedTuple):
@@ -51,6 +61,8 @@ class Feature(NamedTuple):
     policies: functions of a store and a CrawlOrder that return the policy of a crawl, by kind of run;
     rules: rules of choice of a survey, functions of budget and number of sites;
     presets: kinds of jobs in the first form, each a `periplus.jobs.presets.Preset`;
+    tables: the tables of its stored results, a mapping of `periplus.api.tables.ResultTable` by name;
+    in_use: a function of a collection's folder: whether the feature has stored something there;
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
@@ -70,6 +82,8 @@ class Feature(NamedTuple):
     policies: Mapping[str, str] = {}
     rules: Mapping[str, str] = {}
     presets: Mapping[str, str] = {}
+    tables: str = ""
+    in_use: str = ""
     routes: str = ""
     templates: str = ""
     navigation: tuple[NavEntry, ...] = ()

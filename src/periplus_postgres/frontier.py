@@ -34,7 +34,7 @@ from periplus.store.crawl_reads import CrawlReads
 from periplus.store.statements import Statements, shard_of
 from periplus.store.url_state import BARRIER_POLL_S
 from periplus.urls.parameters import rules_key
-from periplus_postgres import committing, hosts, index_place, lists, schema, survey
+from periplus_postgres import committing, hosts, index_place, lists, schema, visits
 from periplus_postgres import ledger as ledgers
 from periplus_postgres import pages as stored_pages
 from periplus_postgres.address import Address, address_of
@@ -101,7 +101,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
             self._session, storage, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
         )
         self._is_check = self._session.read(lambda connection: committing.is_check(connection, run_id))
-        self._latest_visits: set[int] = set()  # ids of the last visits read, see `survey.LATE`
+        self._latest_visits: set[int] = set()  # ids of the last visits read, see `visits.LATE`
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # shards of the hosts returned by `ready`
         self.budget_spent = False
@@ -232,7 +232,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
 
     def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.TakenTasks:
         # tasks that other hosts wait for are not pages, so the page budget does not apply
-        if not self._budget.max_pages or survey.urgent(connection, [lease.host_id]):
+        if not self._budget.max_pages or visits.urgent(connection, [lease.host_id]):
             return lists.take(connection, lease, query, self._heads.get((lease.host_id, lease.epoch)))
         if not committing.is_held(connection, lease):
             return lists.TakenTasks((), None)
@@ -248,7 +248,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         return taken
 
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
-        return self._session.read(lambda connection: survey.urgent(connection, host_ids))
+        return self._session.read(lambda connection: visits.urgent(connection, host_ids))
 
     def merge_aliases(self) -> int:
         return self._session.run(stored_pages.merge_aliases)
@@ -351,17 +351,17 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         """Reads the last LATE ids again, since ids are assigned before their transactions commit."""
-        after -= survey.LATE if self._latest_visits else 0
-        while block := self._session.read(partial(survey.visits, after=after, texts=texts, but=self._latest_visits)):
+        after -= visits.LATE if self._latest_visits else 0
+        while block := self._session.read(partial(visits.visits, after=after, texts=texts, but=self._latest_visits)):
             after = block[-1].id
             ids = self._latest_visits.union(visit.id for visit in block)
-            late = max(ids) - survey.LATE
+            late = max(ids) - visits.LATE
             self._latest_visits = {visit for visit in ids if visit > late}
             yield from block
 
     def apply_scope(self, scope: CrawlScope) -> None:
         self._merge_if_due(0.0)
-        self._session.run(lambda connection: survey.apply_scope(connection, scope))
+        self._session.run(lambda connection: visits.apply_scope(connection, scope))
 
     def close(self) -> None:
         self._packer.close()
@@ -492,7 +492,7 @@ class DatabaseHome(runs.HomeRecords):
         return self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
 
     def prepare_run(self, statements: Statements, now: float, *, is_watched: bool) -> None:
-        for statement in survey.INDEXES if is_watched else ():
+        for statement in visits.INDEXES if is_watched else ():
             statements.change(statement)
 
     def change(self, action: Callable[[Statements], T]) -> T:
@@ -506,7 +506,7 @@ class DatabaseHome(runs.HomeRecords):
             schema.check(connection, self.address.collection)
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                yield survey.DatabaseVisits(connection)
+                yield visits.DatabaseVisits(connection)
 
     def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
         return PostgresCrawlStore(self.address, run_id, settings.budget, settings.storage)

@@ -87,7 +87,7 @@ def test_a_declaration_imports_the_contract_alone(name):
 def test_each_part_of_a_feature_is_found_by_its_field():
     """`settings --extensions` lists them by field; the other fields hold no places."""
     places = {part.place for field in PLACES for part in parts(field).values()}
-    assert places == set(re.findall(r"periplus_[\w.]+:\w+", repr(features())))
+    assert places == set(re.findall(r"periplus_[\w.]+:\w*", repr(features())))
     assert list(PROJECT["entry-points"]) == ["periplus.features"]
 
 

@@ -17,7 +17,7 @@ from periplus.jobs.presets import JobRequest, Preset
 from periplus.model.audit import Category, IssueKind, Severity
 from periplus.model.job import JobOrder
 from periplus.present.writers import Writer
-from periplus.schedule.bandit import ChoiceRule
+from periplus_studies.rules import ChoiceRule
 
 
 def html_of(body):

@@ -17,15 +17,9 @@ from click.testing import CliRunner
 import stored as small
 from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, folder_of
-from periplus.api.results import judged_file, judged_pages, when_stored
-from periplus.api.survey import marks_in
-from periplus.api.topical_run import HarvestPoint, harvest_of, note_harvest
-from periplus.api.topics import stored_labels, topic_file, topic_names, topic_of
-from periplus.api.webometrics import mark_sites
 from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
-from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import Certificate
 from periplus.store.sqlite import page_notes, reading, schema
 from periplus_postgres import connection
@@ -33,6 +27,12 @@ from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
 from periplus_postgres.moved_tables import WRITTEN_BACK
 from periplus_postgres.moving import into_database, move, silent
+from periplus_studies.api import marks_in
+from periplus_studies.model import SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_topics.api.topical_run import HarvestPoint, harvest_of, note_harvest
+from periplus_topics.api.topics import judged_file, stored_judgements, stored_labels, topic_file, topic_names, topic_of
+from periplus_topics.store import when_stored
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -94,7 +94,7 @@ def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) 
     assert ran(place, "topic", "show", "sea")
     own(3)
     folder = folder_of(place)
-    assert next(judged_pages(folder, "sea")).page.url in best, "all readers of the collection see it"
+    assert next(stored_judgements(folder, "sea")).page.url in best, "all readers of the collection see it"
     assert when_stored(judged_file(folder, "sea")) >= when_stored(topic_file(folder, "sea")) > 0
     own(1)
     assert len(stored_labels(folder_of(place), "sea")) == 2, "a cache that was filled before has them too"
@@ -217,8 +217,8 @@ def test_an_aborted_change_is_in_neither_store(there: str, own) -> None:
 KILLED = """
 import os, signal, sys
 from periplus.api.homes import editing
-from periplus.api.webometrics import mark_sites
-from periplus.model.survey import SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_studies.model import SiteMark, SiteStatus
 from periplus_postgres import copying
 if sys.argv[2] == "written":
     copying.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)

@@ -81,11 +81,11 @@ def test_an_audit_has_the_issues_of_a_package_and_continues_after_a_failing_one(
 
 
 def test_a_package_can_add_a_survey_rule():
-    ask = "from periplus.schedule.bandit import parse_rule; print(parse_rule({!r}, 10, 2))"
+    ask = "from periplus_studies.rules import parse_rule; print(parse_rule({!r}, 10, 2))"
     assert "name='fewest'" in run("-c", ask.format("fewest")).stdout
     burnt = run("-c", ask.format("burnt")).stderr
     assert "ExtensionError: the installed package broken 0.1 failed: ValueError: out of salt" in burnt
-    words = run("-c", "from periplus.schedule.bandit import rules; print(rules()['fewest'][0])")
+    words = run("-c", "from periplus_studies.rules import rules; print(rules()['fewest'][0])")
     assert words.stdout.strip() == "The site of which the fewest pages were read."
 
 

@@ -94,7 +94,10 @@ def some_html(seed, size=3000):
     """A random page; all have the same template."""
     words = random.Random(seed).choices(["harbour", "coast", "landmark", "shoal", "anchorage", "wind"], k=size // 8)
     return (
-        "<!doctype html><title>A periplus</title><nav>" + "<a href=/port>Port</a>" * 20 + "</nav><p>" + " ".join(words)
+        "<!doctype html><title>A periplus</title><nav>"
+        + "".join(f"<a href=/port/{at * at}>Port {at}</a>" for at in range(60))
+        + "</nav><p>"
+        + " ".join(words)
     ).encode()
 
 

@@ -17,7 +17,7 @@ from periplus.api.exporting import export_rows
 from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.document import html, structured
-from periplus.document.language_codes import LANGUAGES, REGIONS, is_language
+from periplus.document.language import LANGUAGES, REGIONS, is_language
 from periplus.model.web import Url
 from periplus.settings import Settings
 from periplus_postgres.moving import move
@@ -230,6 +230,61 @@ def test_types_of_other_vocabularies_have_no_requirements():
 )  # fmt: skip
 def test_values_in_an_unreadable_format_are_listed(name, value, right):
     assert (lacks(script(article(**{name: value})))["structured-value"] == ()) is right
+
+
+@pytest.mark.parametrize(
+    ("element", "value"),
+    [
+        ('<span itemprop="p" content="1000.00">$1,000.00</span>', "1000.00"),
+        ('<span itemprop="p" content="USD">$</span>', "USD"),
+        ('<time itemprop="p" datetime="2024-03-01">1 year ago</time>', "2024-03-01"),
+        ('<a itemprop="p" href="../b#c">here</a>', "https://e.org/b#c"),
+        ('<img itemprop="p" src="x.png">', "https://e.org/a/x.png"),
+        ('<object itemprop="p" data="/o"></object>', "https://e.org/o"),
+        ('<data itemprop="p" value="7">seven</data>', "7"),
+        ('<link itemprop="p" href="https://schema.org/InStock">', "https://schema.org/InStock"),
+        ('<b itemprop="p">plain <i>text</i></b>', "plain text"),
+    ],
+)
+def test_w3c_values_of_microdata_are_those_for_machines(element, value):
+    markup = f'<div itemscope itemtype="https://schema.org/Offer">{element}</div>'
+    assert ("Offer", "p", value) in paths(markup)
+
+
+def test_w3c_an_item_has_the_properties_that_itemref_names_and_none_of_inner_items():
+    markup = """<div itemscope itemtype="https://schema.org/Product" itemref="more"><b itemprop="name">Lamp</b>
+        <p itemprop="offers" itemscope itemtype="https://schema.org/Offer"><b itemprop="price">12.50</b></p></div>
+        <div id="more"><b itemprop="color">red</b></div>"""
+    assert paths(markup) == [*PRODUCT, ("Product", "color", "red")]
+
+
+def test_an_item_that_refers_to_itself_ends():
+    assert len(rows('<div id="a" itemscope itemprop="p" itemref="a"><i itemprop="q">x</i></div>')) < 100
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        """<div itemscope itemtype="https://schema.org/Product"><b itemprop="name">Anvil</b>
+        <img itemprop="image" src="a.jpg">
+        <div itemprop="offers" itemscope itemtype="https://schema.org/Offer">
+        <span itemprop="priceCurrency" content="USD">$</span>
+        <span itemprop="price" content="1000.00">1,000.00</span><link itemprop="availability" href="https://schema.org/InStock">
+        <time itemprop="priceValidUntil" datetime="2026-11-05">5 November</time></div></div>""",
+        script(
+            {
+                "@context": "https://schema.org", "@type": "Invoice", "description": "January",
+                "referencesOrder": {"@type": "Order", "orderedItem": {"@type": "Product", "name": "Anvil"}},
+                "provider": {"@type": "LocalBusiness", "name": "A Firm"},
+            }
+        ),
+        script(article(contentRating={"@type": "Rating", "bestRating": "A", "worstRating": "G"}, headline="A",
+                       author="B", image="c.png", datePublished="2024-03-01")),
+    ],
+)  # fmt: skip
+def test_forms_that_search_engines_publish_have_no_finding(markup):
+    """A price for machines beside one for people; a product and a firm that are only mentioned; grades as letters."""
+    assert lacks(markup) == {"structured-incomplete": (), "structured-sparse": (), "structured-value": ()}
 
 
 def test_recommended_properties_apply_to_top_level_items():

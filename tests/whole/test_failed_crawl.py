@@ -11,20 +11,20 @@ from click.testing import CliRunner
 from served_interface import free_port
 from voyage import QUICK, Collection, crawled, settings_for
 
-from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.homes import is_unused
 from periplus.api.positions import issues_of
-from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.model.web import Url
-from periplus.model.webometrics import Campaign
 from periplus.present.wording import job_remedy
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
-from periplus.urls.units import unit_list
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign
+from periplus_studies.units import unit_list
+from periplus_topics.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from stored import NOW, page, stored
 from testweb import Page, Server, Site, Web, faults, serve
 

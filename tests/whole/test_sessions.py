@@ -146,6 +146,24 @@ def test_a_header_a_bearer_token_and_cookies_log_in_too(tmp_path, way):
     assert leaks(tmp_path / "c", [TOKEN, "given-sid"]) == []
 
 
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_a_firefox_profile_made_by_hand_logs_in(tmp_path, factor):
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    with served(LoginSite(door="401")) as site, contextlib.closing(sqlite3.connect(profile / "cookies.sqlite")) as jar:
+        site.sessions["by-hand"] = 10**6
+        jar.execute("CREATE TABLE moz_cookies (host, path, isSecure, expiry, name, value)")
+        rows = [("127.0.0.1", "/", 0, 4_000_000_000 * factor, "sid", "by-hand"), (".x.test", "/", 1, 0, "own", "other")]
+        jar.executemany("INSERT INTO moz_cookies VALUES (?, ?, ?, ?, ?, ?)", rows)
+        jar.commit()
+        login = f'hosts = ["{site.url}"]\ncookie_file = "{profile}"\ncheck = "{site.url}/"\n{SIGN}'
+        result = run(tmp_path, site, login)
+        assert (result.exit_code, read(tmp_path)) == (0, whole(site)), result.output
+        assert not any("other" in asked.cookie for asked in site.asked)
+        empty = run(tmp_path, site, login.replace("/profile", ""), "--fresh")
+    assert empty.exit_code == 2 and "is Firefox closed?" in empty.output
+
+
 def test_a_netscape_cookie_file_logs_in(tmp_path):
     with served(LoginSite()) as site:
         site.sessions["filed-sid"] = 1000

@@ -85,7 +85,7 @@ def retry_after_s(value: str, now: float) -> float | None:
 
 def start_request(pace: Pace, now: float) -> Pace:
     """The pace after a request was started at `now`."""
-    return replace(pace, not_before=max(pace.not_before, now + pace.gap_s), waits_for="delay")
+    return _put_off(pace, now + pace.gap_s, "delay")
 
 
 def finish_request(pace: Pace, visit: Visit, politeness: Politeness, now: float) -> Pace:
@@ -146,7 +146,12 @@ def suspend(pace: Pace, until: float, why: str) -> Pace:
     """The pace with `not_before` at least `until`. why: the reason, shown to users."""
     if until <= pace.not_before and why == pace.waits_for:
         return pace
-    return replace(pace, not_before=max(pace.not_before, until), waits_for=why)
+    return _put_off(pace, until, why)
+
+
+def _put_off(pace: Pace, until: float, why: str) -> Pace:
+    """As `replace`, which takes five times as long."""
+    return Pace(pace.delay_s, pace.rate, max(pace.not_before, until), pace.strikes, pace.answered, why)
 
 
 def struck(pace: Pace, why: str, politeness: Politeness, now: float) -> Pace:

@@ -21,7 +21,7 @@ from periplus.analyse.audit_input import (
     folder_causes,
     session_causes,
 )
-from periplus.document.language_codes import is_language
+from periplus.document.language import is_language
 from periplus.errors import ExtensionError
 from periplus.features import blame, loaded
 from periplus.model.arrays import Ints, Mask, Unsigned64

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
-from periplus.features import parts
+from periplus.features import parts, service
 from periplus.files import keep_text, kept_text
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally, WorkerRow
@@ -43,9 +43,9 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.model.duplicates import Duplicates
     from periplus.model.results import ReportData, SitesReport
     from periplus.model.search import SearchResult, VectorNote
-    from periplus.model.topic import KeywordList
 
 REPORT_FILE = "report.html"
+KEYWORD_HITS = 200  # search results that represent a query
 REPORT_TEXT = "report.read"  # the last report as it was written, see files.keep_text
 
 
@@ -399,17 +399,15 @@ class Collection:
         most: int = 10,
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
-    ) -> KeywordList:
+    ) -> Any:
         """Keywords of a topic, as in `periplus keywords`.
 
         targets: a site, or pages that are treated as one text. query: use the pages it finds, compared with all others.
         Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
-        from periplus.api.keywords import ANSWERS, KeywordFinder
-
-        hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
+        hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._time_limit():
-            finder = KeywordFinder(self._connection, most, method, watch)
+            finder = service("keywords")(self._connection, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)

@@ -15,7 +15,7 @@ from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
 from periplus.store import column_files
-from periplus.store.sqlite import changes, deletion, portal_rows, reading, runs, schema
+from periplus.store.sqlite import changes, deletion, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import Follow
@@ -77,7 +77,7 @@ def delete(
     """
     with _exclusive_access(place) as (folder, follow):
         _check(folder, request)
-        for file in (column_files.STORIES, column_files.ISSUES, portal_rows.ENTRIES):  # caches that name pages
+        for file in (column_files.STORIES, column_files.ISSUES, column_files.ENTRIES):  # caches that name pages
             (folder / file).unlink(missing_ok=True)
         done = deletion.delete(folder, request, watch, follow)
         _tell_index(folder)

@@ -64,8 +64,8 @@ LINKS_AT_ONCE = 1 << 20  # per PageRank iteration: 25 MB
 # time between two commits and between two polls for changes
 LOOK_S = 2.0
 NICENESS = 5  # crawls have priority
-# allocations between two collections: a batch has 90,000 blocks and no cycles; the default of 700 takes 4 % of the time
-GARBAGE_LOOK = 50_000
+# allocations between two collections: a batch has 90,000 blocks and no cycles; 50,000 take 3 % of the time
+GARBAGE_LOOK = 1_000_000
 BUSY_WAIT_S = 0.5  # before trying the writer lock again
 
 log = logging.getLogger(__name__)

@@ -17,6 +17,7 @@ from periplus.api.homes import database_at, folder_of, shared_index
 from periplus.api.page_segments import require_segment, rules_at, segments_of
 from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.errors import StoreError, UsageError
+from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
@@ -327,11 +328,8 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
     enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
-        from periplus.api.survey import campaign_here
-        from periplus.api.webometrics import pages_of_set
-
-        campaign = campaign_here(folder)
-        return pages_of_set(connection, campaign.units if campaign else (), text.lower())
+        pages: Sequence[UrlId] = service("set of pages")(connection, text)
+        return pages
     table = PAGES
     if column == "segment":
         require_segment(folder, text)

@@ -54,18 +54,6 @@ _SECTIONS = {
     "Study": {
         "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
-        "keywords": ("periplus.cli.study:keywords", "Say what a page, a story or a site is about, in a few words."),
-        "survey": (
-            "periplus.cli.survey:survey",
-            "Read many sites with a budget of pages, for the most new external links.",
-        ),
-        "topic": ("periplus.cli.topic:topic", "Tell the pages of a topic from all others, by examples."),
-        "stories": ("periplus.cli.study:stories", "Find stories that several sites published, and how they spread."),
-        "influence": ("periplus.cli.study:influence", "Choose the few sites that see most of the stories."),
-        "portal": (
-            "periplus.cli.portal:portal",
-            "Make a site of what matters: weightiest stories, their sources, feeds.",
-        ),
     },
     "Take along": {
         "export": (
@@ -93,8 +81,7 @@ _SECTIONS = {
     },
 }
 _RARE = {
-    "pause", "resume", "import", "trends", "index", "template", "keywords", "influence", "delete",
-    "worker", "rules", "completion",
+    "pause", "resume", "import", "trends", "index", "template", "delete", "worker", "rules", "completion",
 }  # fmt: skip
 """Commands that only `--help-all` shows."""
 _COMMANDS = {

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     Tree: TypeAlias = turbohtml.Document
     Element: TypeAlias = turbohtml.Element
-    MicrodataItem: TypeAlias = turbohtml.MicrodataItem
     RdfaItem: TypeAlias = turbohtml.RdfaItem
 
 
@@ -122,12 +121,9 @@ def strings(tree: Tree) -> Iterable[str]:
     return tree.stripped_strings
 
 
-def microdata(tree: Tree) -> list[MicrodataItem]:
-    """The top-level Microdata items, with values as in the HTML Standard and URLs as written; [] if nested too deep."""
-    try:
-        return tree.microdata()
-    except RecursionError:
-        return []
+def is_item(element: Element) -> bool:
+    """Whether an element is a Microdata item."""
+    return element.attr("itemscope") is not None
 
 
 def rdfa(tree: Tree) -> list[RdfaItem]:

@@ -1,4 +1,4 @@
-"""Language detection: by script if it has a single language, else by letter n-grams."""
+"""Language detection: by script if it has a single language, else by letter n-grams; and the codes of hreflang."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import inf, sqrt
 
@@ -103,8 +103,31 @@ _OTHER_NAMES = {
 }  # fmt: skip
 _NEAR = dict.fromkeys(("bs", "sr", "sh", "cnr"), "hr")  # a language, and the class used for it in Latin script
 _TAG = re.compile(r"[a-z]{2,3}(?![a-z])")
+# ISO 639-1, as the Library of Congress lists it (2025)
+_ISO_LANGUAGES = (
+    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "
+    "el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is "
+    "it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms "
+    "mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si "
+    "sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh "
+    "yi yo za zh zu"
+)
+# ISO 3166-1 alpha-2 (2025)
+_ISO_REGIONS = (
+    "ad ae af ag ai al am ao aq ar as at au aw ax az ba bb bd be bf bg bh bi bj bl bm bn bo bq br bs bt bv bw by "
+    "bz ca cc cd cf cg ch ci ck cl cm cn co cr cu cv cw cx cy cz de dj dk dm do dz ec ee eg eh er es et fi fj fk "
+    "fm fo fr ga gb gd ge gf gg gh gi gl gm gn gp gq gr gs gt gu gw gy hk hm hn hr ht hu id ie il im in io iq ir "
+    "is it je jm jo jp ke kg kh ki km kn kp kr kw ky kz la lb lc li lk lr ls lt lu lv ly ma mc md me mf mg mh mk "
+    "ml mm mn mo mp mq mr ms mt mu mv mw mx my mz na nc ne nf ng ni nl no np nr nu nz om pa pe pf pg ph pk pl pm "
+    "pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd se sg sh si sj sk sl sm sn so sr ss st sv sx sy sz tc td tf "
+    "tg th tj tk tl tm tn to tr tt tv tw tz ua ug um us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw"
+)
+LANGUAGES, REGIONS = frozenset(_ISO_LANGUAGES.split()), frozenset(_ISO_REGIONS.split())
+# BCP 47 as far as search engines support it: language, script, region; x-default for all others
+_HREFLANG = re.compile(r"([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 
 
+@lru_cache(maxsize=4096)  # menus of languages are on all pages of a site
 def language_of(text: str) -> str:
     """The BCP 47 primary tag; '' if the text is too short, or in no supported language."""
     return _likeliest(*_scores(text))
@@ -241,3 +264,16 @@ def ngrams_of(script: str) -> Ngrams:
             return Ngrams(LONGEST, classes, rows, body[start:end])
         start = end
     raise KeyError(script)
+
+
+def is_language(code: str) -> bool:
+    """Whether search engines accept a hreflang. All three-letter codes (ISO 639-3) and numeric regions (UN
+    M.49) pass.
+    """
+    if code.lower() == "x-default":
+        return True
+    match = _HREFLANG.fullmatch(code)
+    if match is None:
+        return False
+    language, region = match[1].lower(), (match[2] or "").lower()
+    return (len(language) == 3 or language in LANGUAGES) and (not region or region.isdigit() or region in REGIONS)

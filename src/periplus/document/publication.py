@@ -10,10 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.document import marks
+from periplus.document.authors import (
+    ARTICLES,
+    AUTHOR_METAS,
+    NAME_CHARS,
+    PARTS,
+    names_near,
+    names_of_byline,
+    names_of_metas,
+    names_of_things,
+)
 from periplus.document.dates import EARLIEST, TOMORROW_S, WrittenDate, machine_date, url_dates, written_dates
 from periplus.document.digest import without_marks
 from periplus.document.page_rules import MARKS
@@ -23,12 +32,11 @@ from periplus.model.web import Url
 from periplus.values import JsonObject, frozen
 
 if TYPE_CHECKING:
-    from periplus.model.story import PageDate
+    from periplus.model.page import PageDate
 
 JSON_LD, META, TIME, ITEM, REL, AUTHOR, DATE, MODIFIED, ELSEWHERE = MARKS[:9]
 JSON_CHARS, JSON_NODES = 1_000_000, 20_000  # limits for JSON-LD
 ELEMENT_CHARS = 160  # longer elements are neither dates nor names
-NAMES_MOST, NAME_CHARS = 20, 60  # authors per page, characters per name
 TIMES_MOST = 3  # distinct days of elements of one kind: a page with more is a list
 # blocks after and before the main heading; of a text without heading
 BLOCKS_AFTER, BLOCKS_BEFORE, BLOCKS_HEEDED = 15, 5, 60
@@ -40,8 +48,6 @@ SHORT_CHARS = 40  # longest text that may contain a date such as 8.5.12
 SIGNS_MOST, TYPES_MOST = 60, 20  # elements of one kind, types of the described things
 HEADING_CHARS = 12  # a shorter heading could be part of any title
 
-_ARTICLES = ("article", "posting", "report", "webpage", "creativework", "book", "recipe", "thesis", "review")
-_PARTS = ("comment", "answer", "imageobject", "person", "organization", "review", "rating", "question", "offer")
 _PUBLICATION_METAS = (
     "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued",
     "dc.date.issued", "dcterms.created", "dc.date.created", "dc.date.publication", "citation_publication_date",
@@ -60,14 +66,8 @@ _MODIFICATION_METAS = (
     "article:modified", "article:updated", "updated_time", "dcterms:modified", "dc:modified", "utime", "dc.modified",
     "last_modified", "modified",
 )  # fmt: skip
-_METAS_AUTHOR = (
-    "author", "article:author", "parsely-author", "sailthru.author", "byl", "citation_author", "dc.creator",
-    "dcterms.creator", "dc:creator", "dcterms:creator", "og:author", "article:author_name", "article.author",
-    "cxenseparse:author", "book:author", "og:article:author", "vr:author", "creator", "shareaholic:article_author_name",
-    "dc.author", "citation_authors", "content_author", "rbauthors", "authors",
-)  # fmt: skip
 _METAS = frozenset(
-    (*_PUBLICATION_METAS, *_MODIFICATION_METAS, *_METAS_AUTHOR, "og:site_name", "application-name", "publisher")
+    (*_PUBLICATION_METAS, *_MODIFICATION_METAS, *AUTHOR_METAS, "og:site_name", "application-name", "publisher")
 )
 # Patterns are compiled on first use: saves 3 ms at start-up
 _MODIFICATION_WORDS = (
@@ -88,7 +88,9 @@ _PUBLICATION_ITEMS = (
     "datepublished", "schema:datepublished", "pubdate", "dcterms:issued", "dc:date", "dcterms:created", "dc:issued",
     "dc:created", "dcterms:date", "datecreated", "uploaddate", "published", "rnews:datepublished",
 )  # fmt: skip
-_ITEMS_AUTHOR = ("author", "schema:author", "dc:creator", "dcterms:creator", "creator", "foaf:name", "rnews:author")
+_AUTHOR_ITEMS = frozenset(
+    ("author", "schema:author", "dc:creator", "dcterms:creator", "creator", "foaf:name", "rnews:author")
+)
 
 
 class HeadWords(NamedTuple):
@@ -107,8 +109,9 @@ class Signs(NamedTuple):
     items: Sequence[tuple[str, str]] = ()  # (property of Microdata or RDFa in lower case, value)
     times: Sequence[tuple[int, str]] = ()  # (marks, date) of `time` elements
     dates: Sequence[tuple[int, str]] = ()  # (marks, text) of elements with a class for dates
-    links: Sequence[str] = ()  # texts of links with rel=author
-    names: Sequence[str] = ()  # texts of elements with a class for authors
+    authors: Sequence[tuple[int, str]] = ()  # (node, value) of the properties for authors
+    links: Sequence[tuple[int, str]] = ()  # (node, text) of links with rel=author
+    names: Sequence[tuple[int, str]] = ()  # (node, text) of elements with a class for authors
 
 
 NO_SIGNS = Signs()
@@ -124,7 +127,7 @@ def publication_of(
     """
     head = head_of(tree)
     types = types_of(head.things, marks.item_types(tree))
-    names = _names_of_things(head.things) if head.things else []
+    names = names_of_things(head.things) if head.things else []
     is_whole = bool(names) and any(True for _ in _in_head(head))
     signs = NO_SIGNS if is_whole else signs_of(tree)  # takes most of the time
     if head is NO_HEAD_WORDS and signs is NO_SIGNS and not _has_year(url):
@@ -162,7 +165,7 @@ def page_date(evidence: DateEvidence) -> PageDate:
 
     Dates before the web, or after the page was first seen, are ignored.
     """
-    from periplus.model.story import DateOrigin, PageDate  # 6 ms at start-up, which crawls do not need
+    from periplus.model.page import DateOrigin, PageDate
 
     latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
     tree = parse(evidence.source.encode("utf-8", "surrogatepass")) if evidence.source else None
@@ -265,11 +268,11 @@ def _of_things(things: Iterable[JsonObject], keys: Sequence[str]) -> Iterator[Wr
     later: list[WrittenDate] = []
     for thing in things:
         kinds = str(thing.get("@type", "")).lower()
-        if any(kind in kinds for kind in _PARTS):
+        if any(kind in kinds for kind in PARTS):
             continue
         values = {key.lower(): value for key, value in thing.items() if isinstance(value, str)}
         moment = next((date for key in keys if key in values and (date := machine_date(values[key]))), None)
-        if moment and any(kind in kinds for kind in _ARTICLES):
+        if moment and any(kind in kinds for kind in ARTICLES):
             yield moment
         elif moment:
             later.append(moment)
@@ -360,24 +363,6 @@ def _may_be_dated(text: str) -> bool:
 
 # Authors
 
-# Text before and after names in bylines
-_PREFIX = (
-    r"(?i)^\W*(?:[^\W\d]+(?: [^\W\d]+)?:\s*|(?:.{0,40}\b)?(?:by|von|par|por|door|от)\b[:\s]+|"
-    r"(?:di|da|av|af|de|autor(?:in)?|author|auteur|autore|redaktion|text|foto)\b[:\s]+(?=[A-ZÄÖÜ]))"
-)
-_SUFFIX = (
-    r"(?is)\s*(?:[|•·–—(\[<@]|\s-\s|\b(?:on|am|um|le|el|at|vor|hace|published|posted|updated|veröffentlicht|stand|"
-    r"chefredakteur(?:in)?|redakteur(?:in)?)(?:\b\s|$)|\s\d|:).*$"
-)
-_BETWEEN = r"(?i)\s*(?:;|,|/|\band\b|\bund\b|&|\bet\b|\by\b)\s*"
-_NO_NAME = r"https?:|www\.|[@{}<>=_|]|\s\d|^[\W\d]*$|\.(?:com|de|net|org|at|ch)$"
-_SLUG = r"[a-z]+(?:[._][a-z]+)+"
-_NO_NAMES = (
-    "admin administrator author autor autorin by von unknown anonymous anonimo editor staff none null webmaster follow "
-    "share home more mehr kommentare comments datum date name publisher phd md ph.d m.d dr user guest gast presse about"
-)
-_NOT_NAMES = frozenset(_NO_NAMES.split())
-
 
 def _author(head: HeadWords, url: str, ways: Iterable[tuple[str, list[str]]]) -> tuple[str, str]:
     """The names from the first source with any name other than the site's; else the site's."""
@@ -411,86 +396,11 @@ def _authors(
     of_things: list[str], head: HeadWords, signs: Signs, near: Sequence[str]
 ) -> Iterator[tuple[str, list[str]]]:
     yield "json-ld", of_things
-    yield "microdata", _names(_contents(signs.items, _ITEMS_AUTHOR))
-    yield "meta", _names(_contents(head.metas, _METAS_AUTHOR))
-    yield "rel", _names(signs.links[:3])
-    yield "class", _names(signs.names[:5])
-    yield "text", _bylines(near)
-
-
-def _names(texts: Iterable[str]) -> list[str]:
-    """The names in the first text that has any."""
-    for text in texts:
-        names: dict[str, str] = {}
-        for piece in re.split(_BETWEEN, _clean(text)):
-            name = piece.strip(" .:,-–")
-            if re.fullmatch(_SLUG, name):
-                name = name.replace(".", " ").replace("_", " ").title()
-            if 1 < len(name) <= NAME_CHARS and name.lower() not in _NOT_NAMES and not re.search(_NO_NAME, name):
-                names.setdefault(name.casefold(), name)
-        if names:
-            return list(names.values())[:NAMES_MOST]
-    return []
-
-
-def _clean(text: str) -> str:
-    text = " ".join(unescape(text).replace("\xad", "").split())
-    if "http" in text or "www." in text:
-        return ""
-    return re.sub(_SUFFIX, "", re.sub(_PREFIX, "", text))
-
-
-def _names_of_things(things: Sequence[JsonObject]) -> list[str]:
-    by_id = {str(thing["@id"]): thing for thing in reversed(things) if "@id" in thing and "name" in thing}
-    for is_article in (True, False):
-        for thing in things:
-            kinds = str(thing.get("@type", "")).lower()
-            if any(kind in kinds for kind in _PARTS) or is_article != any(kind in kinds for kind in _ARTICLES):
-                continue
-            for key in ("author", "creator"):
-                if names := _names(_values_of(thing.get(key), by_id)):
-                    return names
-    return []
-
-
-def _values_of(value: object, by_id: dict[str, JsonObject]) -> Iterator[str]:
-    """The names of one or several authors, possibly described elsewhere by id, as one text."""
-    names: list[str] = []
-    for element in value if isinstance(value, list) else [value]:
-        thing = (
-            by_id.get(str(element.get("@id")), element)
-            if isinstance(element, dict) and "name" not in element
-            else element
-        )
-        name = thing.get("name") if isinstance(thing, dict) else thing
-        name = name[0] if isinstance(name, list) and name else name
-        if isinstance(name, str):
-            names.append(name)
-    if names:
-        yield "; ".join(names)
-
-
-_NAME = r"[A-ZÄÖÜÉÈÁÍÓÚÑÇŠŽŘČŁŚА-Я][\w'’.\-]*"
-_BY_WORDS = (
-    "by By BY von Von par Par por Por door Door Di Da Av Af Autor Autorin Autoren Author Text Автор Autor: Autorin: "
-    "Autoren: Author: Text: Автор:"
-)
-_BY_PARTS = ("y ", "on ", "ar ", "or ", "Di ", "Da ", "Av ", "Af ", "uto", "uth", "Text:", "Text ", "втор")
-_BY = frozenset(_BY_WORDS.split())  # one of the first three words of a byline
-_BYLINE = (
-    r"^(?:(?:\w+ ){0,2}(?:by|By|BY|von|Von|par|Par|por|Por|door|Door)|Di|Da|Av|Af|Autor(?:in|en)?:?|Author:?|Text:?|"
-    rf"Автор:?)\s+(?:Dr\. |Prof\. )*({_NAME}(?:\s(?:{_NAME}|van|von|de|der|den|la|di|da|del|und|and)){{0,7}})"
-    r"(?=\s*(?:$|[,|•·–—(/\-]|\d|(?:am|on|le|el)\s))"
-)
-
-
-def _bylines(lines: Sequence[str]) -> list[str]:
-    together = "\n".join(lines)
-    if any(part in together for part in _BY_PARTS):
-        for line in lines:
-            if not _BY.isdisjoint(line.split(" ", 3)[:3]) and (match := re.match(_BYLINE, line)):
-                return _names([match[1]])
-    return []
+    yield "microdata", names_of_byline(signs.authors)
+    yield "meta", names_of_metas(head.metas)
+    yield "rel", names_of_byline(signs.links)
+    yield "class", names_of_byline(signs.names)
+    yield "text", names_near(near)
 
 
 # Reading the elements
@@ -511,7 +421,8 @@ def head_of(tree: PageTree) -> HeadWords:
 def signs_of(tree: PageTree) -> Signs:
     """Reads the elements marked by class, rel, property or name."""
     items, times, dates = list[tuple[str, str]](), list[tuple[int, str]](), list[tuple[int, str]]()
-    links, names, outer = list[str](), list[str](), 0
+    authors, links, names, outer = list[tuple[int, str]](), list[tuple[int, str]](), list[tuple[int, str]](), 0
+    author = 0
     for node, mark in marks.marked_nodes(tree):
         if mark & ELSEWHERE:
             continue
@@ -521,6 +432,11 @@ def signs_of(tree: PageTree) -> Signs:
             value = (values.get("datetime") or values.get("content") or text)[:ELEMENT_CHARS]
             properties = f"{values.get('itemprop', '')} {values.get('property', '')}".lower().split()
             items += [(name, value) for name in properties]
+            if not _AUTHOR_ITEMS.isdisjoint(properties):
+                authors.append((node, value))
+                author = node
+            elif "name" in properties and author and marks.is_within(tree, node, author):
+                authors[-1], author = (author, value), 0  # the rest of the element is the author's role or employer
         if mark & TIME:
             times.append((mark, values.get("datetime") or text[:ELEMENT_CHARS]))
         elif mark & (DATE | MODIFIED) and len(dates) < SIGNS_MOST and len(text) <= ELEMENT_CHARS:
@@ -528,12 +444,13 @@ def signs_of(tree: PageTree) -> Signs:
             if _may_be_dated(title) or _may_be_dated(text):
                 dates.append((mark, title if _may_be_dated(title) else text))
         if mark & REL and text and "author" in values.get("rel", "").lower():
-            links.append(text)
+            links.append((node, text))
         if mark & AUTHOR and 0 < len(text) <= ELEMENT_CHARS:
             # innermost first: it has no surrounding words
-            names.insert(len(names) - (outer > 0 and marks.is_within(tree, node, outer)), text)
+            names.insert(len(names) - (outer > 0 and marks.is_within(tree, node, outer)), (node, text))
             outer = node
-    return Signs(items, times, dates, links, names) if items or times or dates or links or names else NO_SIGNS
+    signs = Signs(items, times, dates, authors, links, names)
+    return signs if any(signs) else NO_SIGNS
 
 
 def _objects(text: str) -> list[JsonObject]:

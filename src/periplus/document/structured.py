@@ -66,9 +66,10 @@ def items_of(tree: html.Tree, url: Url) -> list[Item]:
     """The top-level items of a page, by syntax. url: as in `values_of`."""
     room = _Budget()
     items = [item for script in json_scripts(tree) for item in _of_json(_load(script)[0], room)]
-    items += [_of_marked(item, "microdata", room) for item in html.microdata(tree)]
-    items += [_of_marked(item, "rdfa", room) for item in html.rdfa(tree)]
-    return [*items, *_of_metas(tree), *_of_translations(tree, url)]
+    base = _base(tree, url)
+    items += _of_microdata(tree, base, room)
+    items += [_of_rdfa(item, room) for item in html.rdfa(tree)]
+    return [*items, *_of_metas(tree), *_of_translations(tree, base)]
 
 
 def _values(item: Item, number: int, before: str, above: str) -> Iterator[StructuredValue]:
@@ -220,19 +221,78 @@ def _of_values(value: object, room: _Budget, depth: int, schema: bool) -> Iterat
         yield _text(value if isinstance(value, str) else json.dumps(value))
 
 
-# Microdata and RDFa, from the parser
+# Microdata (W3C Note of 2021: `content` counts on every element), and RDFa from the parser
 
 
-def _of_marked(item: html.MicrodataItem | html.RdfaItem, syntax: str, room: _Budget, depth: int = 0) -> Item:
-    types = item.type.split() if isinstance(item.type, str) else item.type or []
+_ADDRESSES = dict.fromkeys(("audio", "embed", "iframe", "img", "source", "track", "video"), "src")
+_ADDRESSES |= dict.fromkeys(("a", "area", "link"), "href") | {"object": "data"}
+
+
+def _of_microdata(tree: html.Tree, base: Url, room: _Budget) -> Iterator[Item]:
+    """The top-level items."""
+    scopes = html.select(tree, "[itemscope]")[:ITEMS_MOST]
+    if not scopes:
+        return
+    by_scope: dict[html.Element | None, list[html.Element]] = {}
+    for element in html.select(tree, "[itemprop]")[:VALUES_MOST]:
+        by_scope.setdefault(html.closest_above(element, "[itemscope]"), []).append(element)
+    by_id = (
+        {html.attribute(element, "id"): element for element in html.select(tree, "[id]")}
+        if any(html.attribute(scope, "itemref") for scope in scopes)
+        else {}
+    )
+
+    def elements_of(scope: html.Element) -> list[html.Element]:
+        own = list(by_scope.get(scope, ()))
+        for name in html.attribute(scope, "itemref").split():
+            if (root := by_id.get(name)) is not None and root != scope:
+                within = [] if html.is_item(root) else html.select(root, "[itemprop]")
+                around = html.closest_above(root, "[itemscope]")
+                own += [element for element in (root, *within) if element in by_scope.get(around, ())]
+        return own
+
+    def item_of(scope: html.Element, depth: int) -> Item:
+        types = html.attribute(scope, "itemtype").split()
+        properties: list[tuple[str, str | Item]] = []
+        for element in elements_of(scope) if room.take(depth) else ():
+            value = item_of(element, depth + 1) if html.is_item(element) else _microdata_value(element, base)
+            properties += [(_short(name), value) for name in dict.fromkeys(html.attribute(element, "itemprop").split())]
+        address = html.attribute(scope, "itemid").strip()
+        return Item(
+            "microdata",
+            tuple(map(_short, types)),
+            (_absolute(address, base) or address) if address else "",
+            any(map(_SCHEMA.match, types)),
+            tuple(properties),
+        )
+
+    for scope in scopes:
+        # the property of no item is an item of its own, as Google reads it
+        if not html.attribute(scope, "itemprop") or (scope in by_scope.get(None, ()) and not by_id):
+            yield item_of(scope, 0)
+
+
+def _microdata_value(element: html.Element, base: Url) -> str:
+    tag, content = html.tag_of(element), html.attribute(element, "content")
+    if content or tag == "meta":
+        return _text(content)
+    if tag in _ADDRESSES:
+        address = html.attribute(element, _ADDRESSES[tag]).strip()
+        return _text((_absolute(address, base) or address) if address else "")
+    machine = html.attribute(element, {"data": "value", "meter": "value", "time": "datetime"}.get(tag, ""))
+    return _text(machine or html.text_of(element))
+
+
+def _of_rdfa(item: html.RdfaItem, room: _Budget, depth: int = 0) -> Item:
+    types = item.type or []
     properties: list[tuple[str, str | Item]] = []
     if room.take(depth):
         for name, values in item.properties.items():
             for value in values:
-                content = _text(value) if isinstance(value, str) else _of_marked(value, syntax, room, depth + 1)
+                content = _text(value) if isinstance(value, str) else _of_rdfa(value, room, depth + 1)
                 properties.append((_short(name), content))
-    named: str = getattr(item, "id" if syntax == "microdata" else "resource") or ""
-    return Item(syntax, tuple(map(_short, types)), named, any(map(_SCHEMA.match, types)), tuple(properties))
+    schema = any(map(_SCHEMA.match, types))
+    return Item("rdfa", tuple(map(_short, types)), item.resource or "", schema, tuple(properties))
 
 
 def _of_metas(tree: html.Tree) -> Iterator[Item]:
@@ -254,11 +314,15 @@ def _of_metas(tree: html.Tree) -> Iterator[Item]:
             yield Item(syntax, types, "", False, tuple(properties))
 
 
-def _of_translations(tree: html.Tree, url: Url) -> Iterator[Item]:
-    """The page's hreflang translations as one item: languages and absolute URLs."""
-    base = url
+def _base(tree: html.Tree, url: Url) -> Url:
+    """The URL that relative ones are resolved against."""
     for element in html.select(tree, "base[href]")[:1]:
-        base = _absolute(html.attribute(element, "href"), url) or url
+        return _absolute(html.attribute(element, "href"), url) or url
+    return url
+
+
+def _of_translations(tree: html.Tree, base: Url) -> Iterator[Item]:
+    """The page's hreflang translations as one item: languages and absolute URLs."""
     properties: list[tuple[str, str | Item]] = []
     for link in html.select(tree, "link[hreflang][href]")[:METAS_MOST]:
         if "alternate" in html.attribute(link, "rel").lower().split():
@@ -270,9 +334,10 @@ def _of_translations(tree: html.Tree, url: Url) -> Iterator[Item]:
 
 def _absolute(text: str, base: Url) -> Url | None:
     try:
-        return resolve(text, base)[0]
+        target, fragment = resolve(text, base)
     except InvalidUrl:
         return None
+    return Url(f"{target}#{fragment}") if fragment else target
 
 
 # Requirements of search engines
@@ -347,13 +412,17 @@ _BROADER = {
     }.items()
     for narrow in row.split()
 }
+# Things that a page is about, alone or in a list; elsewhere they are only mentioned, and need no more than a name
+_SUBJECTS = frozenset(
+    ("Product", "Event", "LocalBusiness", "JobPosting", "Course", "Dataset", "SoftwareApplication", "Movie")
+)
+_LISTS = frozenset(("", "?", "WebPage", "ItemPage", "CollectionPage", "ItemList", "ListItem", "ProductGroup"))
 _DATES = (
     "datePublished", "dateModified", "dateCreated", "datePosted", "uploadDate", "startDate", "endDate", "validThrough",
     "priceValidUntil",
 )  # fmt: skip
 _NUMBERS = (
-    "price", "lowPrice", "highPrice", "ratingCount", "reviewCount", "bestRating", "worstRating", "position",
-    "answerCount",
+    "price", "lowPrice", "highPrice", "ratingCount", "reviewCount", "position", "answerCount",
 )  # fmt: skip
 _DURATIONS = ("duration", "prepTime", "cookTime", "totalTime")
 _FORMS = (
@@ -378,7 +447,9 @@ def lacks_of(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
         if not item.schema or (item.id and not item.properties):  # just a reference
             continue
         for kind in item.types:
-            for rule in _TYPE_RULES.get(_BROADER.get(kind, kind), ()):
+            broad = _BROADER.get(kind, kind)
+            is_mentioned = broad in _SUBJECTS and above not in _LISTS
+            for rule in () if is_mentioned else _TYPE_RULES.get(broad, ()):
                 if not rule.within or rule.within == above:
                     asked = rule.required if above else f"{rule.required} {rule.alone}"
                     advised = rule.recommended if rule.within or not above else ""  # a publisher has a page of its own

@@ -15,6 +15,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.api.homes import database_at
 from periplus.children import Command
 from periplus.errors import UsageError
+from periplus.features import features
 from periplus.logs import FORMAT_VARIABLE
 from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState
@@ -61,12 +62,8 @@ KINDS = (
     "export",
     "index",
     "template",
-    "survey",
-    "topic",
-    "stories",
-    "influence",
-    "portal",
     "delete",
+    *(command.name for feature in features().values() for command in feature.commands if command.is_job),
 )
 LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
 LOOK_S = 0.5  # interval at which a running job is polled

@@ -1,4 +1,4 @@
-"""Graphs of links as files for graph programs: of pages, and of a survey's sites."""
+"""Graphs of links as files for graph programs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns, PageOverview
 from periplus.model.visit import State
-from periplus.model.webometrics import SurveyResults
 from periplus.present.markup import attributes, escape_xml
-from periplus.present.network import TARGET, Network, survey_caption
 from periplus.present.wording import iso, short, visible
 from periplus.settings import PRODUCT_TOKEN, VERSION
 from periplus.urls.hosts import host_name, is_ip
@@ -198,38 +196,3 @@ def _origin(about: About) -> str:
         f"run {about.run}, crawled from {about.start}, written {iso(about.created)}; PageRank damping "
         f"{about.damping:g}, {about.rounds} rounds{settings}"
     )
-
-
-_SITE_COLUMNS = {
-    "name": "string",
-    "set": "string",
-    "fetched": "boolean",
-    "pages": "long",
-    "cited_by": "int",
-    "prefix": "string",
-    "tld": "string",
-}
-_SITE_COLOURS = {
-    TARGET: (47, 127, 134),
-    "communicator": (180, 81, 63),
-    "strong": (208, 168, 83),
-    "global": (91, 127, 174),
-}
-_OTHER_SITE = (141, 147, 143)
-
-
-def write_network_gexf(results: SurveyResults, network: Network, out: TextIO) -> None:
-    """GEXF of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links."""
-    most = max((site.pages for site in network.sites), default=1) or 1
-    nodes = []
-    for site in network.sites:
-        prefix = results.units[site.unit].prefixes[0]
-        host = prefix.partition("/")[0].partition(":")[0]
-        domain = host.rpartition(".")[2] if "." in host else ""
-        counts = (str(site.fetched).lower(), str(site.pages), str(site.cited_by))
-        values = (site.name, site.part, *counts, prefix, domain)
-        size = 4 + 36 * (site.pages / most) ** 0.5
-        nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
-    caption = survey_caption(results)
-    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows))
-    head.write(nodes, network.arrows, out)

@@ -35,7 +35,7 @@ cdef class LineMemory:
     cdef int kind, value, place, words, figures, count
     cdef unsigned int word, line, letters
 
-    cdef int _add(self, unsigned int key) except -1
+    cdef int _count_key(self) except -1
     cdef bint _meet(self, unsigned int key) except -1
     @cython.locals(
         chars="const unsigned char[::1]", flags="const unsigned char[::1]", at=Py_ssize_t, end=Py_ssize_t,

@@ -113,10 +113,10 @@ class LineMemory:
         self.place = 0  # the last number of the URL; numbers close to it are links of a pager
         self.line = self.letters = self.words = self.figures = self.count = 0  # of the current line
         for at in range(len(keys)):
-            self._add(keys[at])
+            self.young.add(keys[at])
+            self._count_key()
 
-    def _add(self, key: int) -> int:
-        self.young.add(key)
+    def _count_key(self) -> int:
         self.shown += 1
         if self.shown % self.generation == 0:
             self.old, self.young = self.young, KeySet()
@@ -124,10 +124,10 @@ class LineMemory:
 
     def _meet(self, key: int) -> bool:
         """Whether the key is in memory. Adds it, or moves it to the young generation."""
-        if self.young.has(key):
+        if not self.young.add(key):
             return True
         is_known = self.old.has(key)
-        self._add(key)
+        self._count_key()
         self.new.append(key)
         return is_known
 

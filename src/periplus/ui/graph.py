@@ -24,7 +24,7 @@ from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url
 from periplus.present.graphs import write_gexf
-from periplus.present.network import EgoNode, write_ego_svg
+from periplus.present.site_graph import EgoNode, write_ego_svg
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.reader import Brief
 from periplus.store.sqlite import inlinks, reading, runs

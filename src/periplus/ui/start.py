@@ -12,7 +12,6 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from periplus.api import survey
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
@@ -140,15 +139,15 @@ def begin(request: Request) -> Response:
     try:
         allows_private(state, form)
         job = job_request(form, read_presets(state.settings_files()), local=not state.locks.is_shared)
-        if job.campaign is not None:
-            survey.create(state.places.base / job.folder, job.campaign)
+        if job.prepare is not None:
+            job.prepare(state.places.base / job.folder)
     except UsageError as error:
         return start(request, (form, str(error)))
     with state.queue() as queue:
         if job.period_s:
             queue.repeat(job.order, job.period_s, now() + job.period_s)
         queue.add(job.order, now())
-    return rendering.to_screen(job.folder.removesuffix(SUFFIX), "live" if job.campaign is None else "survey")
+    return rendering.to_screen(job.folder.removesuffix(SUFFIX), job.screen)
 
 
 def save_preset(request: Request) -> Response:

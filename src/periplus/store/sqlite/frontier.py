@@ -414,15 +414,13 @@ class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
         return len(mergers)
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
-        from periplus.store.sqlite import survey  # imports NumPy, which a plain crawl does not need
+        from periplus.store.sqlite import listing  # imports NumPy, which a plain crawl does not need
 
-        return survey.visits(self._connection, after, texts=texts)
+        return listing.visits(self._connection, after, texts=texts)
 
     def apply_scope(self, scope: CrawlScope) -> None:
-        from periplus.store.sqlite import survey
-
         with self._lock.transaction(self._connection):
-            survey.apply_scope(self._connection, scope)
+            folder_runs.apply_scope(self._connection, scope)
 
     def close(self) -> None:
         self._connection.close()
@@ -515,12 +513,10 @@ class FolderHome(runs.HomeRecords):
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
-        from periplus.store.sqlite import survey
+        from periplus.store.sqlite import listing
 
-        with (
-            reading.moment(self._folder) as connection,
-        ):
-            yield survey.SurveyReader(connection)
+        with reading.moment(self._folder) as connection:
+            yield listing.SqliteVisits(connection)
 
     def store(self, run_id: int, settings: Settings) -> SqliteCrawlStore:
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)

@@ -6,15 +6,20 @@ import contextlib
 import os
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from periplus.children import private_files
 from periplus.errors import StoreError
-from periplus.model.ports import RunRecord
+from periplus.model.ports import CrawlScope, RunRecord
+from periplus.model.visit import Reason
+from periplus.model.web import HostKey, Url
 from periplus.store import runs
 from periplus.store.sqlite import schema
 from periplus.store.statements import Statements
+from periplus.store.url_state import SITE_REMOVED_RULE, UNKNOWN_DEPTH
+from periplus.urls.hosts import host_url
 
 # If the clock is set back, stored times are moved back too; otherwise each host would wait until the old time is
 # reached again. A clock that is set forward needs no handling: waiting hosts become due, and each lease that seems to
@@ -129,3 +134,58 @@ def discard(folder: Path, before: Collection[str] | None) -> bool:
 def run_records(connection: sqlite3.Connection) -> list[RunRecord]:
     """All runs, oldest first."""
     return runs.records(schema.SqliteStatements(connection))
+
+
+def apply_scope(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.apply_scope`. Call it within a transaction."""
+    _reassign_hosts(connection, scope)
+    moves: Counter[str] = Counter()
+    gone: list[tuple[int]] = []
+    come: list[tuple[str, bool, int]] = []
+    for row, text, reason, rule in connection.execute(
+        "SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"
+    ):
+        inside = scope.decide(Url(text)) is None
+        if inside and reason == Reason.SCOPE:
+            come.append((UNKNOWN_DEPTH, rule == SITE_REMOVED_RULE, row))
+        elif not inside and reason != Reason.SCOPE:
+            gone.append((row,))
+            moves[reason] += 1
+    connection.executemany("UPDATE url SET reason = 'depth', rule = ?, depth = iif(?, depth, NULL) WHERE id = ?", come)
+    connection.executemany(
+        "UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(SITE_REMOVED_RULE, *row) for row in gone]
+    )
+    _count(
+        connection,
+        {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]},
+    )
+    _drop_entries(connection, gone)
+
+
+def _reassign_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
+    moved = [(site, id_) for id_, host, held in rows if (site := scope.site_of(host_url(HostKey(host)))) != held]
+    connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
+    connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
+    if moved:
+        connection.execute(
+            "UPDATE site SET fetched = (SELECT coalesce(sum(fetched), 0) FROM host WHERE site_id = site.id)"
+        )
+
+
+def _drop_entries(connection: sqlite3.Connection, gone: list[tuple[int]]) -> None:
+    if not gone:
+        return
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS gone (id INTEGER PRIMARY KEY)")
+    connection.execute("DELETE FROM gone")
+    connection.executemany("INSERT INTO gone VALUES (?)", gone)
+    connection.execute("DELETE FROM queue WHERE url_id IN (SELECT id FROM gone)")
+    hosts = "SELECT DISTINCT u.host_id FROM gone g JOIN url u ON u.id = g.id"
+    connection.execute(
+        f"UPDATE host SET pending = (SELECT count(*) FROM queue q WHERE q.host_id = host.id) WHERE id IN ({hosts})"
+    )
+
+
+def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
+    upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+    connection.executemany(upsert, [("reason:" + name, change) for name, change in changes.items() if change])
