@@ -237,8 +237,8 @@ class Collection:
         from periplus.api.exporting import export_rows, exported_columns
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with export_rows(self.folder, name) as exported:
-                yield from exported.rows
+            with export_rows(self.folder, name) as (_, rows):
+                yield from rows
 
         return Rows(name, exported_columns(self.folder, name), read)
 
