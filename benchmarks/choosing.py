@@ -9,7 +9,7 @@ from measure import table
 
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus.schedule.bandit import Novelty, SitePolicy, parse_rule
+from periplus_studies.rules import Novelty, SitePolicy, parse_rule
 
 SITES, PAGES = 10_000, 1000
 AIM_MS = 0.2

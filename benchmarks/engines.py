@@ -145,7 +145,7 @@ def analysed(
     data: Path, name: str, engine: str, options: argparse.Namespace, results: str
 ) -> tuple[float, float, int, str]:
     """Cost of the analysis, as in family_cost."""
-    command = [options.python, "-m", "periplus.cli", "analyse", str(data), name, "--engine", engine, "-r", results]
+    command = [options.python, "-m", "periplus", "analyse", str(data), name, "--engine", engine, "-r", results]
     flags = ["--on", options.on, "--tolerance", options.tolerance, "--memory", options.memory, "--json"]
     return family_cost([*command, *flags])
 

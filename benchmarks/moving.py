@@ -38,7 +38,7 @@ def measured(pages: int, links: int, store: str) -> list[tuple[str, ...]]:
         ("move into PostgreSQL", ["move", str(work / "source"), store], work / "source"),
         ("move back", ["move", store, str(work / "back")], work / "back"),
     ):
-        cost = run([sys.executable, "-m", "periplus.cli", *words], core=None, cwd=work, limit_s=3_600)
+        cost = run([sys.executable, "-m", "periplus", *words], core=None, cwd=work, limit_s=3_600)
         figures = (
             f"{cost.wall_s:.1f}",
             f"{cost.cpu_s:.1f}",

@@ -32,10 +32,10 @@ sys.path.append(str(Path(__file__).parent.parent / "quality" / "bandits"))
 from manuals import SITES
 from survey_optimum import best as optimum
 
-from periplus.api import survey
 from periplus.api.homes import home_of
-from periplus.schedule.survey import survey_policy
 from periplus.settings import settings_from
+from periplus_studies import api as survey
+from periplus_studies.schedule import survey_policy
 
 RULES = ("r1", "r2:20", "r3", "quantum", "scout", "scout learned")
 DELAY_S = 0.02  # between two requests to one host; all are our own
@@ -102,7 +102,7 @@ def campaign(server: Server, temp: Path, rule: str, pages: int, *, kills: int) -
     folder = temp / f"{rule.replace(' ', '-').replace(':', '-')}-{kills}"
     name, _, within = rule.partition(" ")
     starts = [host.by_name for host in server.hosts]
-    command = [sys.executable, "-m", "periplus.cli", "survey"]
+    command = [sys.executable, "-m", "periplus", "survey"]
     words = [*starts, "-c", str(folder), "--pages", str(pages), "--rule", name, "--within", within or "breadth"]
     subprocess.run([*command, "create", *words], check=True, stderr=subprocess.DEVNULL)
     going = [*command, "run", "-q", "-c", str(folder), "--delay", str(DELAY_S), "--max-depth", "-1", "--allow-private"]

@@ -20,9 +20,9 @@ from periplus.document.understand import understand
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
-from periplus.schedule.bandit import CLICK_LINKS
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import path_and_query
+from periplus_studies.rules import CLICK_LINKS
 
 # media types for which nginx differs from Python
 TYPES = {".xhtml": "application/xhtml+xml", ".md": "application/octet-stream"}

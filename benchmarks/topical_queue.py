@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from periplus.model.web import Url
-from periplus.schedule.topical.policy import Pointer, expected_relevance
-from periplus.schedule.topical.queue import PageQueue
+from periplus_topics.schedule.policy import Pointer, expected_relevance
+from periplus_topics.schedule.queue import PageQueue
 
 LINKS, HOSTS, CHOICES = 40, 10_000, 2_000
 

@@ -47,7 +47,7 @@ def sizes(connection: psycopg.Connection[tuple[object, ...]]) -> dict[str, float
 
 def exported(place: str, cwd: Path) -> tuple[float, int, int]:
     """(CPU seconds, bytes of its links, links) of an export without texts."""
-    words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(cwd / "dataset"), "-c", place]
+    words = [sys.executable, "-m", "periplus", "export", "parquet", str(cwd / "dataset"), "-c", place]
     cost = run(words, core=None, cwd=cwd)
     if cost.exit_code:
         sys.exit(f"the export failed: {cost.said[-500:]}")

@@ -11,14 +11,14 @@ from typing import TypeVar
 import numpy as np
 from measure import load, table
 
-from periplus.analyse.webometrics import unit_links, web_fragment
-from periplus.api.webometrics import SurveyOrder, SurveyRows, results
 from periplus.model.graph import REASONS, LinkRows, UrlRows
-from periplus.model.survey import DocumentModel, Unit
 from periplus.model.visit import Reason
 from periplus.model.web import Url
-from periplus.present.survey_report import survey_report
-from periplus.urls.units import UnitsOfUrls, unit_of, units_of
+from periplus_studies.analyse import unit_links, web_fragment
+from periplus_studies.model import DocumentModel, Unit
+from periplus_studies.report import survey_report
+from periplus_studies.results import SurveyOrder, SurveyRows, results
+from periplus_studies.units import UnitsOfUrls, unit_of, units_of
 
 Value = TypeVar("Value")
 SITES, OTHERS = 1_000, 20_000  # in the target set, outside it

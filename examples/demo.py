@@ -21,7 +21,7 @@ IN_DOUBT = 3  # exit code of a crawl that left out URLs of a series that seems e
 def served() -> tuple[subprocess.Popen[str], str]:
     """`periplus demo` as a child process, and its port."""
     server = subprocess.Popen(
-        [sys.executable, "-m", "periplus.cli", "demo", "--port", "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "periplus", "demo", "--port", "0"], stdout=subprocess.PIPE, text=True
     )
     assert server.stdout is not None
     line = server.stdout.readline()
@@ -33,7 +33,7 @@ def served() -> tuple[subprocess.Popen[str], str]:
 def run(*words: str) -> int:
     """Prints a command and runs it."""
     print("\n$ periplus " + shlex.join(words), flush=True)
-    return subprocess.run([sys.executable, "-m", "periplus.cli", *words], check=False).returncode
+    return subprocess.run([sys.executable, "-m", "periplus", *words], check=False).returncode
 
 
 def harbours(port: str) -> None:

@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items):
 def address(tmp_path, monkeypatch):
     """The address of an empty PostgreSQL collection for this test. Its local copy is in the test's folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    from periplus.store.database_address import address_of
+    from periplus_postgres.address import address_of
     from postgres_server import empty_collection
 
     with empty_collection() as text:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from periplus.analyse.harvest import harvest_rows
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus.model.webometrics import HarvestRows
-from periplus.schedule.bandit import Novelty, SitePolicy, parse_rule
+from periplus_studies.harvest import harvest_rows
+from periplus_studies.model import HarvestRows
+from periplus_studies.rules import Novelty, SitePolicy, parse_rule
 
 RULES = ("scout", "r2:5", "r2:20", "quantum:5", "r3:3")
 Pages = list[list[list[int]]]  # items by site and page, in crawl order

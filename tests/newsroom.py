@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from periplus.model.story import (
-    DateOrigin,
+from periplus.model.page import DateOrigin, PageDate
+from periplus.model.web import SiteKey, Url
+from periplus_topics.model import (
     Edition,
     EditorVerdict,
     Entry,
     EntryKey,
     Order,
-    PageDate,
     Portal,
     PortalSite,
     Provenance,
     Story,
     StoryPage,
 )
-from periplus.model.web import SiteKey, Url
 
 NOW = datetime(2026, 5, 13, 9, 0, tzinfo=UTC).timestamp()
 GAZETTE_FEED = Url("https://gazette.example/feed.xml")

@@ -199,9 +199,9 @@ def empty_collection():
 
     It is a schema: creating a schema takes 40 ms, a database a second.
     """
-    from periplus.store.database_address import address_of
-    from periplus.store.postgres import schema
-    from periplus.store.postgres.connection import connect
+    from periplus_postgres import schema
+    from periplus_postgres.address import address_of
+    from periplus_postgres.connection import connect
 
     need_server()
     text = _database()

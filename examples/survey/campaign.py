@@ -12,12 +12,12 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from periplus.api import survey
-from periplus.api.survey import LinkChoice, links
-from periplus.model.webometrics import Campaign
-from periplus.present.harvest import standing_lines
 from periplus.settings import settings_from
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies.api import LinkChoice, links
+from periplus_studies.harvest import standing_lines
+from periplus_studies.model import Campaign
+from periplus_studies.units import unit_of
 
 LOOPBACK, PAGES = "127.0.0.1", 30
 # external links on each page

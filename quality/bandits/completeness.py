@@ -19,7 +19,7 @@ import numpy as np
 from worlds import KINDS, world
 
 from made_campaigns import Pages, made_campaign, made_web
-from periplus.analyse.harvest import richness
+from periplus_studies.harvest import richness
 
 FIRST_SEED = 2_000
 WORLD_PAGES = 300  # of a site of worlds.py

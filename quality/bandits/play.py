@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from published import PublishedYields
 from worlds import PAGES, Counts
 
-from periplus.schedule.bandit import ChoiceRule, Turns, choose
+from periplus_studies.rules import ChoiceRule, Turns, choose
 
 
 def play(

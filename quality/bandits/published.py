@@ -1,4 +1,4 @@
-"""Published selection rules that `schedule.bandit` does not use: none is better on all kinds of sites."""
+"""Published selection rules that `periplus_studies.rules` does not use: none is better on all kinds of sites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from periplus.schedule.bandit import ChoiceRule, Floats, Integers, Yields, parse_rule
+from periplus_studies.rules import ChoiceRule, Floats, Integers, Yields, parse_rule
 
 # pages: 1 to 256, the geometric grid of Seznec's efficient RAW-UCB; beyond them the whole history
 WINDOWS = 2 ** np.arange(9)

@@ -20,10 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 from figures import Figure, digest_of, write
 
-from periplus.analyse.cascades import halves
-from periplus.analyse.influence import coverage, fill_budget, lazy_greedy, value_of
-from periplus.api.stories import ReadingRequest, cascades_from, holdout, influence
-from periplus.model.story import Cascades, Objective
+from periplus_topics.analyse.influence import coverage, fill_budget, lazy_greedy, value_of
+from periplus_topics.api.stories import ReadingRequest, cascades_from, choose_sites, holdout
+from periplus_topics.model import Cascades, Objective, halves
 
 SITES = (20, 40, 100)
 BOUND_AIM = 0.997
@@ -74,7 +73,7 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
             ReadingRequest(objective, POSTS_SHARE, True),
         ):
             begun = time.perf_counter()
-            found = influence(cascades, wish)
+            found = choose_sites(cascades, wish)
             took = time.perf_counter() - begun
             what = (
                 f"{len(found.chosen)} sites for a tenth of the posts" if wish.by_posts else f"{int(wish.budget)} sites"

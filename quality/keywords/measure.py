@@ -22,8 +22,8 @@ from figures import Figure, digest_of, write
 from gold import Text, sets, stems
 from scoring import f1
 
-from periplus.analyse.keywords.choosing import METHODS, keywords_of
-from periplus.analyse.keywords.reading import NOTHING, count_texts, read
+from periplus_topics.analyse.keyword_reading import NOTHING, count_texts, read
+from periplus_topics.analyse.keywords import METHODS, keywords_of
 
 AIMS = {  # two points above the best earlier score
     "SemEval2017": (22.3, 31.4), "Inspec": (23.4, 30.3), "Russian news": (23.0, 21.3),

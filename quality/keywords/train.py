@@ -26,10 +26,18 @@ sys.path.insert(0, str(Path(__file__).parent))  # this folder, however the file 
 from gold import Text, sets, stems
 from scoring import f1
 
-from periplus.analyse.keywords import measures as phrase_measures
-from periplus.analyse.keywords import reading as keyword_reading
-from periplus.analyse.keywords.measures import measures, page_measures
-from periplus.analyse.keywords.reading import NOTHING, Candidates, Reading, candidates, count_texts, read, together
+from periplus_topics.analyse import keyword_measures as phrase_measures
+from periplus_topics.analyse import keyword_reading
+from periplus_topics.analyse.keyword_measures import measures, page_measures
+from periplus_topics.analyse.keyword_reading import (
+    NOTHING,
+    Candidates,
+    Reading,
+    candidates,
+    count_texts,
+    read,
+    together,
+)
 
 Floats = npt.NDArray[np.float32]
 TABLES = Path(phrase_measures.__file__).parent
@@ -258,7 +266,7 @@ def halves(every: dict[str, list[Row]]) -> None:
 
 
 def forest_table(model: object) -> dict[str, object]:
-    """The table that `periplus.analyse.keywords.measures` reads."""
+    """The table that `periplus_topics.analyse.keyword_measures` reads."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "trees.json"
         model.save_model(str(file), format="json")  # type: ignore[attr-defined]  # catboost's

@@ -33,8 +33,8 @@ from corpora import Task
 from figures import Figure, digest_of, write
 from made_sources import TOPICS, Made, made_texts
 
-from periplus.analyse.topic.judging import Judge, word_counts
-from periplus.analyse.topic.training import (
+from periplus_topics.analyse.judging import Judge, word_counts
+from periplus_topics.analyse.training import (
     average_precision,
     best_threshold,
     common_words_tell,
@@ -47,7 +47,7 @@ from periplus.analyse.topic.training import (
     train,
     train_on_rows,
 )
-from periplus.model.topic import Example, Method, TopicScores
+from periplus_topics.model import Example, Method, TopicScores
 
 SEED = 11
 MANY, FEW = 2_000, 30  # positive examples
@@ -116,7 +116,7 @@ f"{scores.precision:.3f}  R {scores.recall:.3f}"
             ),
             flush=True,
         )
-        ours = method is Method.CALIBRATED
+        ours = method is Method.SVM
         if ours:
             figures.append(Figure(f"{name}, best F less F at the threshold, out of source", float(mean[2] - mean[0])))
         figures += [
@@ -154,8 +154,8 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         f, precision = np.mean(pairs, axis=0)
         print(f"{name + ', mean':36} {machine:18} F {f:.3f}  AP {precision:.3f}")
         figures += [
-            Figure(f"{name}, {Method.CALIBRATED}, F out of source", float(f), by=machine),
-            Figure(f"{name}, {Method.CALIBRATED}, AP out of source", float(precision), by=machine),
+            Figure(f"{name}, {Method.SVM}, F out of source", float(f), by=machine),
+            Figure(f"{name}, {Method.SVM}, AP out of source", float(precision), by=machine),
         ]
     return figures
 
@@ -231,7 +231,7 @@ def labelled(task: Task, asking: Asking) -> TopicScores:
     while True:
         places, left = np.flatnonzero(learned_from), np.flatnonzero(~learned_from)
         topic = train_on_rows(
-            "", select_examples(texts, places), space, rows[places], rows[left], method=Method.CALIBRATED
+            "", select_examples(texts, places), space, rows[places], rows[left], method=Method.SVM
         ).topic
         if len(answers) == LABELS or not len(left):
             break

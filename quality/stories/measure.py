@@ -24,8 +24,9 @@ from figures import Figure, digest_of, write
 
 import stored
 from newsweb import NewsRecipe, NewsWeb, news_web
-from periplus.api.stories import stories_of
-from periplus.model.story import DateOrigin, Stories
+from periplus.model.page import DateOrigin
+from periplus_topics.api.stories import stories_of
+from periplus_topics.model import Stories
 
 SEEDS = range(1, 9)
 AIM = 0.95

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from textgraph import Graph, Task
 
 from periplus.model.web import Url
-from periplus.schedule.topical.policy import Pointer
-from periplus.schedule.topical.queue import PageQueue, SiteWaits, make_queue
+from periplus_topics.schedule.policy import Pointer
+from periplus_topics.schedule.queue import PageQueue, SiteWaits, make_queue
 
 SHARE = 0.15  # of the graph that a crawl may read
 FETCHES, LATELY = 8_000, 2_000

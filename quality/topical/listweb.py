@@ -17,7 +17,7 @@ import numpy as np
 from textgraph import SEEDS, Task, reached
 
 from periplus.model.web import Url
-from periplus.schedule.topical.policy import Pointer
+from periplus_topics.schedule.policy import Pointer
 
 KINDS = ("course", "people", "project")  # topics; all other pages are news
 LISTED = "list"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from periplus.model.web import Url
-from periplus.schedule.topical.policy import Pointer
+from periplus_topics.schedule.policy import Pointer
 
 HOSTS, LARGEST, MEDIAN = 3_000, 60_000, 40
 DIRECTORIES, LINKS = 12, 16

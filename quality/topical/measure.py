@@ -24,7 +24,7 @@ from listweb import KINDS, MAKERS
 from madeweb import Web
 from textgraph import NAME, REPORTED, graph_of, task_of
 
-from periplus.schedule.topical.queue import NAMES, WEIGHED
+from periplus_topics.schedule.queue import NAMES, WEIGHED
 
 WEB_SEEDS = (
     1,

@@ -14,26 +14,20 @@ has examples, docs/api.md is the reference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from periplus import errors
-    from periplus.api import portal, survey
-    from periplus.api import topics as topic
     from periplus.api.collection import Collection, Status
     from periplus.api.crawling import CrawlEnd, Progress
-    from periplus.api.database import DatabaseCollection
     from periplus.api.functions import (
         CheckResult,
         check,
         crawl,
         delete,
         export,
-        influence,
-        keywords,
         refresh,
         sql,
-        stories,
     )
     from periplus.api.functions import open_collection as open
     from periplus.api.functions import search_collections as search
@@ -48,7 +42,6 @@ _PLACES = {  # public name: module and name in it; without a name: the module it
     "CheckResult": "api.functions:CheckResult",
     "Collection": "api.collection:Collection",
     "CrawlEnd": "api.crawling:CrawlEnd",
-    "DatabaseCollection": "api.database:DatabaseCollection",
     "Page": "api.page:Page",
     "Progress": "api.crawling:Progress",
     "Rows": "api.rows:Rows",
@@ -59,23 +52,16 @@ _PLACES = {  # public name: module and name in it; without a name: the module it
     "delete": "api.functions:delete",
     "errors": "errors:",
     "export": "api.functions:export",
-    "influence": "api.functions:influence",
-    "keywords": "api.functions:keywords",
     "open": "api.functions:open_collection",
-    "portal": "api.portal:",
     "refresh": "api.functions:refresh",
     "search": "api.functions:search_collections",
     "sql": "api.functions:sql",
-    "stories": "api.functions:stories",
-    "survey": "api.survey:",
-    "topic": "api.topics:",
 }
 
 __all__ = [
     "CheckResult",
     "Collection",
     "CrawlEnd",
-    "DatabaseCollection",
     "Page",
     "Progress",
     "Rows",
@@ -87,27 +73,25 @@ __all__ = [
     "delete",
     "errors",
     "export",
-    "influence",
-    "keywords",
     "open",
-    "portal",
     "refresh",
     "search",
     "sql",
-    "stories",
-    "survey",
-    "topic",
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Loads the names in `__all__` at first use, so that importing the package is fast."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'periplus' has no attribute {name!r}")
-    from periplus.extensions import value_at
+def __getattr__(name: str) -> Any:
+    """Loads the names in `__all__` and those of features at first use, so that importing the package is fast."""
+    from periplus.features import parts, value_at
 
-    return value_at(f"periplus.{_PLACES[name]}")
+    if name in _PLACES:
+        return value_at(f"periplus.{_PLACES[name]}")
+    if name in parts("names"):
+        return parts("names")[name].load(object)
+    raise AttributeError(f"module 'periplus' has no attribute {name!r}: no installed feature provides it")
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from periplus.features import parts
+
+    return sorted({*__all__, *parts("names")})

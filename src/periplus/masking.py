@@ -14,8 +14,16 @@ from typing import Any
 MASK = "***"
 SECRETS = ("auth", "proxy")  # settings of a crawl that may hold a secret
 SOURCES = "env:NAME, file:PATH or keyring:SERVICE/USER"
+_HEADER = re.compile(r"(\S+ +[^:\s]+: *)(.*)", re.DOTALL)  # of the setting `header`
+_PLAIN_HEADERS = ("accept", "accept-language", "cache-control", "dnt", "from", "referer", "user-agent")
 _REFERENCE = re.compile(r"(?:env|file|keyring):.+")
-_FLAGS = {"--auth": "auth", "--proxy": "proxy", "--token": "auth"}  # tokens are masked like passwords
+# tokens are masked like passwords
+_FLAGS = {
+    "--auth": "auth",
+    "--proxy": "proxy",
+    "--header": "header",
+    "--token": "auth",
+}
 _USER_INFO = re.compile(r"^([a-z0-9+.-]+://)?.*@", re.IGNORECASE | re.DOTALL)
 
 # Addresses of collections in databases: postgresql://USER:PASSWORD@HOST/DATABASE?collection=NAME.
@@ -55,6 +63,9 @@ def masked_setting(name: str, value: Any) -> Any:
         return [masked_setting(name, item) for item in value]
     if not isinstance(value, str) or _REFERENCE.fullmatch(value):
         return value
+    if name == "header" and (parts := _HEADER.fullmatch(value)):
+        is_plain = parts[1].split()[1].rstrip(":").lower() in _PLAIN_HEADERS or _REFERENCE.fullmatch(parts[2])
+        return value if is_plain else parts[1] + MASK
     if name == "proxy":
         return _USER_INFO.sub(rf"\1{MASK}@", value)
     return value and MASK if name == "auth" else without_secrets(value)

@@ -66,6 +66,7 @@ class Identity:
     proxy: str = ""
     cookie_file: str = ""
     auth: str = ""
+    header: tuple[str, ...] = ()
     login: tuple[str, ...] = ()
     ca_file: str = ""
     insecure: bool = False
@@ -81,6 +82,8 @@ class Identity:
         cookie_file: Netscape cookie file to start from; cookies then live as long as the run.
         auth: user:password, sent to the start's site only (HTTP basic authentication), or a reference to it:
             env:NAME, file:PATH, keyring:NAME/USER.
+        header: HOST NAME: VALUE, a header line for one host (*.example.org: and below); the value may be a
+            reference: env:NAME, file:PATH, keyring:NAME/USER.
         login: TOML file with a login (a form, header, token or cookies), or the NAME of [login.NAME] in
             periplus.toml; docs/sessions.md.
         ca_file: File of certificate authorities to trust instead of the system's.

@@ -15,20 +15,15 @@ from typing import Any
 from periplus.api.collection import Collection
 from periplus.api.embedding import text_of
 from periplus.api.functions import open_collection, search_collections
-from periplus.api.tables import RESULT_TABLES, TABLES, TableQuery
+from periplus.api.tables import TABLES, TableQuery, result_tables
 from periplus.errors import UsageError
+from periplus.features import service
 from periplus.model.duplicates import Likeness
 from periplus.model.page import PART_CHOICES, TEXT_PARTS
 from periplus.model.search import OPERATORS
 from periplus.model.tables import (
-    ENTRIES,
     FAULTS,
     LINKS,
-    PORTAL_SITES,
-    STORIES,
-    STORY_PAGES,
-    TOPIC_JUDGEMENTS,
-    WORDS,
     ColumnKind,
     Table,
 )
@@ -265,14 +260,8 @@ def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _survey(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    from periplus.api.survey import campaign_of
-    from periplus.api.webometrics import SurveyOrder, survey_of
-    from periplus.present.survey_report import survey_table
-
     name, folder = served.folder(arguments.get("collection", ""))
-    campaign = campaign_of(folder)
-    results = survey_of(folder, campaign.units, SurveyOrder(campaign.title, item=campaign.item))
-    table, rows = survey_table(results, arguments.get("table", "sites"))
+    table, rows = service("survey table")(folder, arguments.get("table", "sites"))
     first, most = first_of(arguments), arguments.get("limit", ROWS)
     picked = list(islice(rows, first, first + most + 1))
     shown_rows = [dict(zip(table.names, row, strict=True)) for row in picked[:most]]
@@ -330,17 +319,13 @@ def _duplicates(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     return rows_answer(origin, rows, first, has_more=first + most < len(result.groups))
 
 
-_RESULTS = (TOPIC_JUDGEMENTS.name, WORDS.name, ENTRIES.name, PORTAL_SITES.name)
+_RESULTS = {name: result for name, result in result_tables().items() if result.subject}
 
 
 def _results(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    from periplus.api.portal import portals
-    from periplus.api.topics import topic_names
-
     _, folder = served.folder(arguments.get("collection", ""))
     kind, which = arguments["table"], arguments.get("name", "")
-    what = "topic" if kind in (TOPIC_JUDGEMENTS.name, WORDS.name) else "portal"
-    names = topic_names(folder) if what == "topic" else [portal.name for portal, _ in portals(folder)]
+    what, names = _RESULTS[kind].subject, _RESULTS[kind].subjects(folder)
     if not which and len(names) == 1:
         which = names[0]
     if which not in names:
@@ -349,7 +334,7 @@ def _results(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     return _table(served, arguments, f"{kind}:{which}", where)
 
 
-_ROW_TABLES = TABLES | {name: RESULT_TABLES[name].table for name in (STORIES.name, STORY_PAGES.name)}
+_ROW_TABLES = TABLES | {name: result.table for name, result in result_tables().items() if not result.subject}
 _TABLE_COLUMNS = "; ".join(f"{name}: {', '.join(table.names)}" for name, table in _ROW_TABLES.items())
 TOOLS = {
     tool.name: tool
@@ -480,7 +465,7 @@ TOOLS = {
                 },
                 "sort": text_schema("columns separated by commas; a leading - for descending"), **_COLLECTION, **_ROWS,
             },
-            _results, ("table",), row_schema(TOPIC_JUDGEMENTS, WORDS, ENTRIES, PORTAL_SITES),
+            _results, ("table",), row_schema(*(result.table for result in _RESULTS.values())),
         ),
         Tool(
             "survey", "Results of a survey",

@@ -137,7 +137,7 @@ def import_warc(files: tuple[Path, ...], collection: Place | None, starts: tuple
     periplus import warc 2024.wacz 2025.wacz 2026.wacz -o years.periplus
     periplus import warc all.warc.gz --at 2019-05-31 -o may.periplus
     """
-    from periplus.api.homes import home_of
+    from periplus.api.homes import database_at, home_of
     from periplus.settings import settings_from
     from periplus.urls.canonical import start_urls
     from periplus.urls.scope import site_name
@@ -150,9 +150,9 @@ def import_warc(files: tuple[Path, ...], collection: Place | None, starts: tuple
     times = ImportTimes(flags["gap"] * 86_400, end_of(flags["at"]))
     place = collection or Path(site_name(begin[0]) + SUFFIX)
     if isinstance(place, str):
-        from periplus.api.moving import import_into_database
-
-        done = import_into_database(place, lambda draft: import_archives(draft, files, begin, settings, times=times))
+        done = database_at(place).take_in(
+            place, lambda draft: import_archives(draft, files, begin, settings, times=times)
+        )
     else:
         done = import_archives(place, files, begin, settings, times=times)
     for damage in done.damages:

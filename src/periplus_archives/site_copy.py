@@ -21,13 +21,13 @@ from periplus.model.web import Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of, number, utc, visible
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.analysis_rows import redirect_hops
-from periplus.store.sqlite.copying import other_addresses, with_bodies
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_name
 from periplus.values import frozen
+from periplus_archives.exchanges import other_addresses, with_bodies
 
 _STYLE = (
     ":root{color-scheme:light dark}"

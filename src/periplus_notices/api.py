@@ -24,9 +24,9 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.transport import CurlTransport, Wire
 from periplus.api.collection import Collection
 from periplus.api.grading import trends
-from periplus.api.homes import folder_of, name_of
+from periplus.api.homes import database_at, folder_of, name_of
 from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
-from periplus.masking import without_secrets
+from periplus.features import is_address
 from periplus.model.job import Job, JobState
 from periplus.model.ports import Clock
 from periplus.model.visit import Cause, Request
@@ -34,7 +34,6 @@ from periplus.model.web import Url
 from periplus.present.text import health_lines
 from periplus.present.wording import size
 from periplus.settings import SUFFIX, FetchLimits, Identity
-from periplus.store.database_address import address_of, is_address
 from periplus.store.sqlite import reading, schema
 from periplus.urls.canonical import canonical
 from periplus.values import Place
@@ -182,7 +181,7 @@ def noticed_name(place: Place) -> str:
     """
     if isinstance(place, Path):
         return place.resolve().name
-    return without_secrets(replace(address_of(place), segments="").text) if is_address(place) else place
+    return database_at(place).plain(place) if is_address(place) else place
 
 
 def collections_of(folder: Path, command: Sequence[str]) -> list[Place]:

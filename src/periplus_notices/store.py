@@ -264,7 +264,7 @@ _QUESTIONS = {
     NoticeKind.SITES: "SELECT key FROM site LIMIT :most",
     NoticeKind.SUSPICIOUS: (
         "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run"
-        " WHERE state IN ('suspicious', 'failed') LIMIT :most"
+        " WHERE state IN ('suspicious', 'failed') OR note LIKE 'login %' LIMIT :most"
     ),
     NoticeKind.PORTAL: "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Set
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,7 +28,7 @@ from periplus.model.visit import FETCHED_REASONS, REASONS_OF, State
 from periplus_spark.files import BLOCK_ROWS, Span, StageTask, blocks, is_among, manifest_in, numbers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_NAMES = sorted(reason.value for reason in FETCHED_REASONS)
@@ -43,7 +43,7 @@ DEPTH_MOST, LENGTH_MOST, NUMBER_BITS, LENGTH_BITS = 1022, 8191, 40, 13
 Longer URLs compare as equally long, deeper pages as equally deep.
 """
 FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
-"""The folder of a URL, without scheme and `www.`, as in analyse.webometrics."""
+"""The folder of a URL, without scheme and `www.`, as in surveys."""
 
 
 class UrlVectors(NamedTuple):
@@ -94,15 +94,15 @@ def merits(depth: Ints, length: Ints, number: Ints) -> Ints:
     return merit
 
 
-def merits_of(dataset: Path, span: Span | None = None) -> Ints:
+def merits_of(dataset: Path) -> Ints:
     """The merit of each URL."""
     import pyarrow.compute as pc
 
-    texts = blocks(dataset, "urls", ["text"], span=span)
+    texts = blocks(dataset, "urls", ["text"])
     lengths = [np.asarray(pc.binary_length(block.column(0)), np.int64) for block in texts]
     length = np.concatenate(lengths) if lengths else np.zeros(0, np.int64)
-    number = np.arange(len(length)) + (span.first if span else 0)
-    return merits(numbers(dataset, "urls", "depth", span=span), length, number)
+    number = np.arange(len(length))
+    return merits(numbers(dataset, "urls", "depth"), length, number)
 
 
 def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
@@ -136,24 +136,26 @@ Names = Callable[[str, str | None], Hashes]  # (text, content) of a page -> hash
 
 def duplicates(task: StageTask) -> None:
     """Groups pages with equal folded text, by digest; the page with the best merit leads."""
-    write_twins(task, twins(digest_columns(task.dataset, Span("url", 0, manifest_in(task.dataset).rows("urls")))))
+    rows = twins(digest_columns(task.dataset))
+    page, head, like = rows[:, np.argsort(rows[0])]
+    task.write("duplicates", {"url": page, "group": head, "like": np.array(LIKE)[like].tolist()})
 
 
 LIKE = ("bytes", "words", "folded")  # what a page has in common with the leader of its group
 
 
-def digest_columns(dataset: Path, span: Span) -> Ints:
-    """int64[8, pages] for the fetched pages with URLs in the span: URL number, merit, and two numbers each for the
+def digest_columns(dataset: Path) -> Ints:
+    """int64[8, pages] for the fetched pages: URL number, merit, and two numbers each for the
     digests of the folded text, the text and the body.
     """
     names = ("folded_digest", "text_digest", "body_digest")
     parts: list[list[Ints]] = [[np.zeros((0, 2), np.int64)] for _ in names]
-    for block in blocks(dataset, "pages", names, rows=BLOCK_ROWS // 8, span=span):
+    for block in blocks(dataset, "pages", names, rows=BLOCK_ROWS // 8):
         for part, values in zip(parts, block.columns, strict=True):
             part.append(np.frombuffer(bytes.fromhex("".join(values.to_pylist())), "<i8").reshape(-1, 2))
-    page = numbers(dataset, "pages", "url", span=span)
-    merit = merits_of(dataset, span)[page - span.first]
-    fetched = is_among(dataset, "urls", "reason", FETCHED_NAMES, span)[page - span.first]
+    page = numbers(dataset, "pages", "url")
+    merit = merits_of(dataset)[page]
+    fetched = is_among(dataset, "urls", "reason", FETCHED_NAMES)[page]
     columns: Ints = np.vstack([page, merit, *(np.concatenate(part).T for part in parts)])
     return columns[:, fetched]
 
@@ -174,11 +176,6 @@ def twins(pages: Ints) -> Ints:
     is_shared = (np.bincount(group, minlength=1) > 1)[group]
     rows: Ints = np.stack([pages[0], heads[0], like])[:, is_shared]
     return rows
-
-
-def write_twins(task: StageTask, rows: Ints) -> None:
-    page, head, like = rows[:, np.argsort(rows[0])]
-    task.write("duplicates", {"url": page, "group": head, "like": np.array(LIKE)[like].tolist()})
 
 
 def _content(text: str, content: str | None) -> Hashes:
@@ -232,8 +229,8 @@ def write_alike(task: StageTask, of: str, threshold: float) -> None:
     """Writes groups of similar pages from a table of sketches."""
     with (task.scratch / "bins").open("wb") as file:
         parts = [np.zeros((2, 0), np.int64)]
-        for pages, block in comparable(task, of, ["bins"]):
-            file.write(b"".join(block.column(0).to_pylist()))
+        for pages, sketches_there in _comparable(task, of):
+            file.write(b"".join(sketches_there))
             parts.append(pages)
     urls, merit = np.concatenate(parts, axis=1)
     bins, bands = np.zeros((0, BINS), np.uint64), BINS // band_bins(threshold)
@@ -245,29 +242,21 @@ def write_alike(task: StageTask, of: str, threshold: float) -> None:
     write_led(task, urls, *leaders(bins, np.argsort(merit), buckets, needed_values(threshold)))
 
 
-def comparable(
-    task: StageTask, of: str, columns: Sequence[str], span: Span | None = None
-) -> Iterator[tuple[Ints, pa.RecordBatch]]:
-    """Yields (int64[2, pages], URLs and merits of pages with enough text to compare; the given columns of their
-    sketches).
+def _comparable(task: StageTask, of: str) -> Iterator[tuple[Ints, list[bytes]]]:
+    """Yields (int64[2, pages]: URLs and merits of pages with enough text to compare; their sketches).
 
     Duplicates are left out if the stage depends on `duplicates`.
     """
-    import pyarrow as pa
-
-    merit = merits_of(task.dataset, span)
-    first = span.first if span else 0
-    left_out = np.zeros(len(merit), np.bool_)
+    merit = merits_of(task.dataset)
+    is_left_out = np.zeros(len(merit), np.bool_)
     if "duplicates" in task.folders:
-        page, head = (
-            numbers(task.folders["duplicates"], "duplicates", column, span=span) for column in ("url", "group")
-        )
-        left_out[page[page != head] - first] = True
-    for block in blocks(task.folders[of], "sketches", ["url", "shingles", *columns], TEXT_ROWS * 10, span):
+        page, head = (numbers(task.folders["duplicates"], "duplicates", column) for column in ("url", "group"))
+        is_left_out[page[page != head]] = True
+    for block in blocks(task.folders[of], "sketches", ["url", "shingles", "bins"], TEXT_ROWS * 10):
         urls = np.asarray(block.column(0), np.int64)
-        fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~left_out[urls - first]
-        pages = np.stack([urls[fit], merit[urls[fit] - first]])
-        yield pages, block.select(list(columns)).filter(pa.array(fit))
+        fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~is_left_out[urls]
+        bins = block.column(2)
+        yield np.stack([urls[fit], merit[urls[fit]]]), [bins[row].as_py() for row in np.flatnonzero(fit).tolist()]
 
 
 def needed_values(threshold: float) -> int:
@@ -310,40 +299,23 @@ def _rows(order: Ints, buckets: Ints) -> Iterator[tuple[int, list[int]]]:
 
 def cascades(task: StageTask) -> None:
     """Groups all duplicates and near-duplicates of a text; texts on a single site are left out."""
-    span = Span("url", 0, manifest_in(task.dataset).rows("urls"))
-    head = near_heads(task, span)
-    write_cascades(task, *in_stories(task, head, span))
+    _write_cascades(task, *_in_stories(task))
 
 
-def near_heads(task: StageTask, span: Span) -> Ints:
-    """For each URL of the span, the leader of its near-duplicates; -1 if there are none."""
-    head = np.full(span.after - span.first, -1)
-    page = numbers(task.folders["near"], "near", "url", span=span)
-    head[page - span.first] = numbers(task.folders["near"], "near", "group", span=span)
-    return head
+def _in_stories(task: StageTask) -> tuple[Ints, Ints, Ints]:
+    """(leader of the text, site, time) for each page whose text is on other pages too."""
+    dataset, story = task.dataset, np.full(manifest_in(task.dataset).rows("urls"), -1)
+    for stage in ("near", "duplicates"):
+        page, head = (numbers(task.folders[stage], stage, column) for column in ("url", "group"))
+        story[page] = np.where(story[head] >= 0, story[head], head)  # a leader may be in a group of near duplicates
+    page, site = numbers(dataset, "pages", "url"), numbers(dataset, "urls", "site")
+    dated = numbers(dataset, "pages", "last_modified", NO_DATE)
+    dated = np.where(dated == NO_DATE, numbers(dataset, "urls", "first_seen")[page], dated)
+    has_story = story[page] >= 0
+    return story[page][has_story], site[page][has_story], dated[has_story]
 
 
-def in_stories(task: StageTask, near_head: Ints, span: Span) -> tuple[Ints, Ints, Ints]:
-    """(leader of the text, site, time) for each page of the span whose text is on other pages too.
-
-    near_head: of all URLs, as returned by `near_heads`.
-    """
-    pages = numbers(task.dataset, "pages", "url", span=span)
-    story = near_head[span.first : span.after].copy()
-    page = numbers(task.folders["duplicates"], "duplicates", "url", span=span)
-    twin = numbers(task.folders["duplicates"], "duplicates", "group", span=span)
-    # the leader may be in a group of near-duplicates
-    story[page - span.first] = np.where(near_head[twin] >= 0, near_head[twin], twin)
-    dated = numbers(task.dataset, "pages", "last_modified", NO_DATE, span)
-    first_seen = numbers(task.dataset, "urls", "first_seen", span=span)
-    site = numbers(task.dataset, "urls", "site", span=span)
-    pages = pages - span.first
-    dated = np.where(dated == NO_DATE, first_seen[pages], dated)
-    has_story = story[pages] >= 0
-    return story[pages][has_story], site[pages][has_story], dated[has_story]
-
-
-def write_cascades(task: StageTask, story: Ints, site: Ints, dated: Ints) -> None:
+def _write_cascades(task: StageTask, story: Ints, site: Ints, dated: Ints) -> None:
     order = np.lexsort((dated, site, story))
     first = np.ones(len(order), np.bool_)
     first[1:] = (story[order[1:]] != story[order[:-1]]) | (site[order[1:]] != site[order[:-1]])

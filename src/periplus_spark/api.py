@@ -10,13 +10,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from periplus.errors import ExtensionError, StoreError, UsageError
-from periplus.extensions import extensions
+from periplus.errors import StoreError, UsageError
 from periplus.extras import absence
+from periplus.features import parts
 from periplus.model.dataset import Manifest, parquet_module
 from periplus.model.ports import TasksOnCluster
 from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
@@ -88,7 +88,7 @@ _OF_TEXTS = ("near", "templates", "cascades")
 
 @frozen
 class Cluster:
-    """A cluster for large analyses and crawls, which a package provides as an entry point of `periplus.engines`.
+    """A cluster for large analyses and crawls, one of the `engines` of a feature.
 
     engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use if the
     cluster is on this machine. carried: runs a function in a number of tasks, each called with its number, as cores
@@ -240,7 +240,7 @@ class EngineCost(NamedTuple):
 
     start_s: float
     url_bytes: int  # held per URL in one process by the largest stage
-    row_us: Mapping[str, float]  # by stage, per row of the table that it reads
+    row_us: Mapping[str, float]  # by stage, per row of the table that it reads; the other stages run on this machine
 
 
 """The table whose number of rows determines the cost of a stage."""
@@ -252,9 +252,8 @@ COSTS = {
         "cascades": 6,
     }),
     "spark": EngineCost(7.0, 100, {
-        "ends": 1.0, "graph": 0.45, "ranks": 0.6, "web_ranks": 1.8, "map": 0.5, "broken": 0.3, "external": 0.25,
-        "interlinking": 0.4, "duplicates": 40, "sketches": 760, "near": 50, "outlines": 250, "templates": 80,
-        "cascades": 30,
+        "ends": 1.0, "graph": 0.45, "ranks": 0.6, "broken": 0.3, "external": 0.25, "interlinking": 0.4,
+        "sketches": 760,
     }),
 }  # fmt: skip
 
@@ -340,7 +339,7 @@ def choose_engine(
     the cluster.
     """
     urls = manifest.rows("urls")
-    needed_bytes = PROGRAM_BYTES + COSTS[STREAM].url_bytes * urls
+    needed_bytes = _bytes_here(urls)
     alone_s = seconds(manifest, stages, STREAM)
     why = f"{urls:,} URLs and {manifest.rows('links'):,} links take one process some {_size(needed_bytes)} of the "
     why += f"{_size(memory_bytes)} that may be used, and {alone_s:,.0f} s"
@@ -354,11 +353,30 @@ def choose_engine(
     )
 
 
+def _bytes_here(urls: int) -> int:
+    return PROGRAM_BYTES + COSTS[STREAM].url_bytes * urls
+
+
+def stages_here(stages: Sequence[str], engine: str, urls: int) -> str:
+    """A sentence about the stages that a cluster leaves to this machine; empty if there are none."""
+    names = [
+        stage.name for stage in required_stages(stages) if stage.name not in COSTS.get(engine, COSTS[STREAM]).row_us
+    ]
+    if not names:
+        return ""
+    return (
+        f"; computed on this machine in some {_size(_bytes_here(urls))}, since a cluster takes more than three times "
+        f"the CPU: {', '.join(names)}"
+    )
+
+
 def seconds(manifest: Manifest, stages: Sequence[str], engine: str, cores: int = 1) -> float:
     """Estimated time of all stages required for these, by COSTS."""
-    cost = COSTS[engine]
-    work_us = sum(cost.row_us[stage.name] * manifest.rows(ROWS[stage.name]) for stage in required_stages(stages))
-    return cost.start_s + work_us / 1e6 / cores
+    cost, took_s = COSTS[engine], COSTS[engine].start_s
+    for stage in required_stages(stages):
+        shared_us = cost.row_us.get(stage.name, 0.0) / cores
+        took_s += (shared_us or COSTS[STREAM].row_us[stage.name]) * manifest.rows(ROWS[stage.name]) / 1e6
+    return took_s
 
 
 def _size(size_bytes: int) -> str:
@@ -418,6 +436,7 @@ def analyse_dataset(
         if request.engine == "auto"
         else EngineChoice(request.engine, "it was requested")
     )
+    choice = replace(choice, why=choice.why + stages_here(stages, choice.engine, manifest.rows("urls")))
     place = results or dataset.with_name(dataset.name + ".results")
     with _open_engine(choice.engine, request.on, memory_bytes) as engine:
         done = compute(
@@ -460,16 +479,12 @@ def _open_engine(name: str, on: str, memory_bytes: int) -> Iterator[Engine]:
 
 def find_cluster(name: str) -> Cluster:
     """A cluster provided by an installed package (including our own for Spark). Raises UsageError if unavailable."""
-    extension = extensions("engines").get(name)
-    if extension is None and name != SPARK:
-        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, SPARK])}")
+    if name not in parts("engines"):
+        raise UsageError(f"unknown engine {name!r}: choose among {', '.join(['auto', STREAM, *parts('engines')])}")
     try:
-        if extension is not None:
-            return extension.load(Cluster)
-    except ExtensionError as error:
-        if name != SPARK or not isinstance(error.__cause__, ImportError):
-            raise
-    raise UsageError(NO_SPARK)
+        return parts("engines")[name].load(Cluster)
+    except ImportError:  # of our own
+        raise UsageError(NO_SPARK) from None
 
 
 def free_memory() -> int:

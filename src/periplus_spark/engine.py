@@ -17,6 +17,7 @@ from pyspark import InheritableThread, SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from periplus.errors import StoreError
+from periplus_spark import streamed
 from periplus_spark.api import Cluster
 from periplus_spark.blocks import blocks_of
 from periplus_spark.files import Engine, StageTask
@@ -32,7 +33,8 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @contextlib.contextmanager
 def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
-    """The engine on this cluster. The session starts with the first stage that must be computed.
+    """The engine on this cluster; stages that no cluster computes run here. The session starts with the first stage
+    that the cluster must compute.
 
     memory_bytes: for all tasks, if they run on this machine. Raises StoreError if the cluster cannot be reached or a
     stage fails.
@@ -48,7 +50,7 @@ def engine_on(master: str, memory_bytes: int) -> Iterator[Engine]:
             with _translate_errors(f"the cluster {master} failed at {name}"):
                 STAGES[name](context, blocks_of(task, cores, memory_bytes // cores if _is_here(master) else 0))
 
-        yield {name: partial(run, name) for name in STAGES}
+        yield {**streamed.ENGINE, **{name: partial(run, name) for name in STAGES}}
 
 
 def _is_here(master: str) -> bool:

@@ -17,5 +17,6 @@ FEATURE = Feature(
         "export parquet": "periplus_spark.commands:parquet",
         "import results": "periplus_spark.commands:import_results",
     },
+    engines={"spark": "periplus_spark.engine:SPARK"},
     services={"cluster": "periplus_spark.api:find_cluster"},
 )

@@ -146,9 +146,9 @@ def numbers(folder: Path, table: str, column: str, missing: int = -1, span: Span
     return whole_column[:at]
 
 
-def stored_ranks(folder: Path, span: Span | None = None) -> Floats:
+def stored_ranks(folder: Path) -> Floats:
     """PageRank of each page."""
-    parts = [np.asarray(block.column(0)) for block in blocks(folder, "ranks", ["rank"], span=span)]
+    parts = [np.asarray(block.column(0)) for block in blocks(folder, "ranks", ["rank"])]
     return np.concatenate(parts) if parts else np.zeros(0)
 
 

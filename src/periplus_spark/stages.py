@@ -1,4 +1,7 @@
-"""The stages on a cluster, with the same results as on a single machine (`streamed`), computed in blocks.
+"""Stages that a cluster computes, with the same results as a single machine (`streamed`), in blocks.
+
+The other stages run on one machine, which takes a third of the CPU of a cluster or less: ranks over all sites exchange
+every score in each round, and near duplicates are chosen one after another.
 
 Each stage function runs a few rounds of tasks, which exchange data through files. Only a few numbers per site pass
 through the driver.
@@ -12,13 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from periplus.analyse.duplicates import BINS, band_bins, band_buckets
-from periplus.analyse.linkgraph import LinkTargets, count_values, sort_distinct
-from periplus.errors import NotConverged
-from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned64
+from periplus.analyse.linkgraph import count_values, sort_distinct
+from periplus.model.arrays import Ints
 from periplus_spark import alike, streamed
 from periplus_spark.blocks import UrlBlocks, Vector, run_tasks
-from periplus_spark.files import Span, StageTask, blocks, flags, numbers, stored_ranks
+from periplus_spark.files import blocks, flags, numbers
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -127,7 +128,7 @@ def _sum_blocks(parts: list[tuple[Ints, Ints]], rows: int, sites: int) -> Ints:
     return tallies
 
 
-# Ranks within sites, and maps: each task gets whole sites, with about the same number of pages, and computes them as a
+# Ranks within sites: each task gets whole sites, with about the same number of pages, and computes them as a
 # single machine does. The place of a page is its index among the pages of its task.
 
 
@@ -135,13 +136,6 @@ def ranks(context: SparkContext, cut: UrlBlocks) -> None:
     _deal_sites(context, cut)
     run_tasks(context, partial(_site_ranks, cut), cut.count)
     run_tasks(context, partial(_write_ranks, cut), cut.count)
-    cut.gather()
-
-
-def site_map(context: SparkContext, cut: UrlBlocks) -> None:
-    _deal_sites(context, cut)
-    run_tasks(context, partial(_site_maps, cut), cut.count)
-    run_tasks(context, partial(_write_map, cut), cut.count)
     cut.gather()
 
 
@@ -168,16 +162,13 @@ def _site_sizes(cut: UrlBlocks, block: int) -> tuple[Ints, Ints]:
 def _deal_pages(cut: UrlBlocks, owners: Vector, first: Ints, block: int) -> None:
     folder, span = cut.task.folders["graph"], cut.span(block)
     pages, site = (numbers(folder, "nodes", column, span=span) for column in ("url", "site"))
-    home = flags(folder, "nodes", "home", span)
-    ranked = cut.task.folders.get("ranks")
-    rank = stored_ranks(ranked, span) if ranked else np.zeros(len(pages))
     task = owners.values()[site]
     place = np.full(span.after - span.first, -1)
     for number in np.unique(task).tolist():
         own = pages[task == number]
         place[own - span.first] = first[block, number] + np.arange(len(own))
     cut.vector("place").put(span.first, place)
-    cut.deal("pages", block, task, np.stack([pages, site, home, rank.view(np.int64)]))
+    cut.deal("pages", block, task, np.stack([pages, site]))
 
 
 def _deal_links(cut: UrlBlocks, owners: Vector, block: int) -> None:
@@ -194,161 +185,19 @@ def _deal_links(cut: UrlBlocks, owners: Vector, block: int) -> None:
         cut.deal("links", (block, number), owner[site[source - span.first]], rows)
 
 
-class _Sites(NamedTuple):
-    """The pages and links of a task's sites, by place."""
-
-    pages: Ints
-    site: Ints
-    home: Ints  # places
-    rank: Floats
-    links: LinkTargets
-
-
-def _sites(cut: UrlBlocks, block: int) -> _Sites:
-    pages, site, home, rank = cut.concatenate("pages", block, 4)
-    path = cut.task.scratch / f"targets-{block}"
-    edges = ((source, target) for source, target in cut.dealt("links", block, 2))
-    links = streamed.links_by_source(edges, len(pages), path)
-    return _Sites(pages, site, np.flatnonzero(home), rank.view(np.float64), links)
-
-
 def _site_ranks(cut: UrlBlocks, block: int) -> None:
-    own = _sites(cut, block)
-    group = np.unique(own.site, return_inverse=True)[1]
-    scores = streamed.scores_in(own.links, group, cut.task.order)
-    cut.deal("results", block, cut.of(own.pages), np.stack([own.pages, scores.view(np.int64)]))
+    pages, site = cut.concatenate("pages", block, 2)
+    edges = ((source, target) for source, target in cut.dealt("links", block, 2))
+    links = streamed.links_by_source(edges, len(pages), cut.task.scratch / f"targets-{block}")
+    scores = streamed.scores_in(links, np.unique(site, return_inverse=True)[1], cut.task.order)
+    cut.deal("results", block, cut.of(pages), np.stack([pages, scores.view(np.int64)]))
 
 
 def _write_ranks(cut: UrlBlocks, block: int) -> None:
-    url, rank = _by_url(cut.concatenate("results", block, 2))
+    rows = cut.concatenate("results", block, 2)
+    url, rank = rows[:, np.argsort(rows[0])]
     with cut.part(block) as task:
         task.write("ranks", {"url": url, "rank": rank.view(np.float64)})
-
-
-def _site_maps(cut: UrlBlocks, block: int) -> None:
-    own = _sites(cut, block)
-    rows = streamed.map_rows(own.links, own.pages, own.site, own.rank, own.home)
-    cut.deal("results", block, cut.of(rows[0]), rows)
-
-
-def _write_map(cut: UrlBlocks, block: int) -> None:
-    rows = _by_url(cut.concatenate("results", block, len(streamed.MAP_COLUMNS)))
-    with cut.part(block) as task:
-        task.write("map", dict(zip(streamed.MAP_COLUMNS, rows, strict=True)))
-
-
-def _by_url(rows: Ints) -> Ints:
-    ascending: Ints = rows[:, np.argsort(rows[0])]
-    return ascending
-
-
-# Ranks over all sites: a task has the links *into* its block. A round reads the score that each page of the web passes
-# to its link targets from a vector that all tasks map. Each round writes new files, so that a repeated task reads the
-# same input.
-
-
-def web_ranks(context: SparkContext, cut: UrlBlocks) -> None:
-    order = cut.task.order
-    cut.vector("share", "<f8").create()
-    _begin_round(cut, 0)
-    run_tasks(context, partial(_deal_targets, cut), cut.count)
-    pages, lost = _totals(run_tasks(context, partial(_turn_links, cut), cut.count))
-    residual, done, whole = np.inf, 0, pages
-    while done < order.max_rounds and residual > order.tolerance:
-        base = 1 - order.damping + order.damping * lost / max(pages, 1)
-        _begin_round(cut, done + 1)
-        change, lost, whole = _totals(run_tasks(context, partial(_round, cut, done, base), cut.count))
-        for name in ("score", "flow"):
-            cut.vector(f"{name}-{done}").path.unlink()
-        residual, done = change / max(pages, 1), done + 1
-    if residual > order.tolerance:
-        raise NotConverged("PageRank", done, residual)
-    run_tasks(context, partial(_write_shares, cut, done, whole), cut.count)
-    cut.gather()
-
-
-def _begin_round(cut: UrlBlocks, done: int) -> None:
-    for name in ("score", "flow"):
-        cut.vector(f"{name}-{done}", "<f8").create()
-
-
-def _totals(parts: list[tuple[float, ...]]) -> tuple[float, ...]:
-    return tuple(sum(values) for values in zip(*parts, strict=True))
-
-
-def _deal_targets(cut: UrlBlocks, block: int) -> None:
-    """Sends each link, as the number target * URLs + source, to the block of its target."""
-    span = cut.span(block, "source")
-    links_out = np.zeros(span.after - span.first, np.int64)
-    for number, links in enumerate(
-        blocks(cut.task.folders["graph"], "edges", ["source", "target"], LINKS_AT_ONCE, span)
-    ):
-        source, target = (np.asarray(column, np.int64) for column in links.columns)
-        links_out += np.bincount(source - span.first, minlength=len(links_out))
-        cut.deal("links", (block, number), cut.of(target), (target * cut.urls + source)[None])
-    share = np.divide(cut.task.order.damping, links_out, out=np.zeros(len(links_out)), where=links_out > 0)
-    cut.vector("share", "<f8").put(span.first, share)
-
-
-def _turn_links(cut: UrlBlocks, block: int) -> tuple[float, ...]:
-    """Writes the links into the block's pages, by target, and the initial scores.
-
-    Returns (number of pages, number of pages without links).
-    """
-    span = cut.span(block)
-    (links,) = cut.concatenate("links", block, 1)
-    links.sort()
-    offsets = np.searchsorted(links, np.arange(span.first, span.after + 1) * cut.urls)
-    is_page = np.zeros(span.after - span.first, np.bool_)
-    is_page[numbers(cut.task.folders["graph"], "nodes", "url", span=span) - span.first] = True
-    kind = np.int32 if cut.urls < 2**31 else np.int64
-    for name, values in (
-        ("offsets", offsets),
-        ("sources", (links % max(cut.urls, 1)).astype(kind)),
-        ("pages", is_page),
-    ):
-        np.save(cut.task.scratch / f"{name}-{block}.npy", values)
-    _, lost = _put_scores(cut, 0, span, is_page.astype(np.float64), is_page)
-    return float(is_page.sum()), lost
-
-
-def _put_scores(cut: UrlBlocks, done: int, span: Span, score: Floats, is_page: Mask) -> tuple[float, float]:
-    """Returns (sum of all scores, sum of the scores of pages without links)."""
-    share = cut.vector("share", "<f8").values()[span.first : span.after]
-    cut.vector(f"score-{done}", "<f8").put(span.first, score)
-    cut.vector(f"flow-{done}", "<f8").put(span.first, score * share)
-    return float(score.sum()), float(score[is_page & (share == 0)].sum())
-
-
-def _round(cut: UrlBlocks, done: int, base: float, block: int) -> tuple[float, ...]:
-    """Returns sums: (changes of scores, scores of pages without links, all scores)."""
-    span = cut.span(block)
-    offsets, sources, is_page = _links_in(cut, block)
-    flow = cut.vector(f"flow-{done}", "<f8").values()
-    before = cut.vector(f"score-{done}", "<f8").values()[span.first : span.after]
-    fresh = np.zeros(len(is_page))
-    for pages in LinkTargets(offsets, sources).runs(streamed.LINKS_AT_ONCE):
-        begins = offsets[pages.start : pages.stop + 1]
-        linked = np.flatnonzero(np.diff(begins))
-        if len(linked):
-            given = flow[sources[begins[0] : begins[-1]]]
-            fresh[pages.start + linked] = np.add.reduceat(given, begins[linked] - begins[0])
-    fresh = np.where(is_page, fresh + base, 0.0)
-    whole, lost = _put_scores(cut, done + 1, span, fresh, is_page)
-    return float(np.abs(fresh - before).sum()), lost, whole
-
-
-def _links_in(cut: UrlBlocks, block: int) -> tuple[Ints, Ints32 | Ints, Mask]:
-    names = ("offsets", "sources", "pages")
-    offsets, sources, is_page = (np.load(cut.task.scratch / f"{name}-{block}.npy", mmap_mode="r") for name in names)
-    return np.asarray(offsets), np.asarray(sources), np.asarray(is_page)
-
-
-def _write_shares(cut: UrlBlocks, done: int, whole: float, block: int) -> None:
-    span = cut.span(block)
-    pages = np.flatnonzero(_links_in(cut, block)[2]) + span.first
-    with cut.part(block) as task:
-        task.write("ranks", {"url": pages, "rank": cut.vector(f"score-{done}", "<f8").values()[pages] / whole})
 
 
 # Links between sites: a folder is identified by the number of its last page, for http and https together.
@@ -445,142 +294,22 @@ def _merge_counts(tallies: Ints) -> tuple[Ints, Ints]:
     return values, np.bincount(own, tallies[1], len(values)).astype(np.int64)
 
 
-# Duplicates and near duplicates.
-
-
-def duplicates(context: SparkContext, cut: UrlBlocks) -> None:
-    for work in (_deal_digests, _deal_twins, _write_twins):
-        run_tasks(context, partial(work, cut), cut.count)
-    cut.gather()
-
-
-def _deal_digests(cut: UrlBlocks, block: int) -> None:
-    pages = alike.digest_columns(cut.task.dataset, cut.span(block))
-    cut.deal("digests", block, pages[2] % cut.count, pages)
-
-
-def _deal_twins(cut: UrlBlocks, block: int) -> None:
-    rows = alike.twins(cut.concatenate("digests", block, 8))
-    cut.deal("twins", block, cut.of(rows[0]), rows)
-
-
-def _write_twins(cut: UrlBlocks, block: int) -> None:
-    with cut.part(block) as task:
-        alike.write_twins(task, cut.concatenate("twins", block, 3))
-
-
 def sketches(context: SparkContext, cut: UrlBlocks) -> None:
-    run_tasks(context, partial(_sketch, alike.sketches, cut), cut.count)
+    run_tasks(context, partial(_sketch, cut), cut.count)
     cut.gather()
 
 
-def outlines(context: SparkContext, cut: UrlBlocks) -> None:
-    run_tasks(context, partial(_sketch, alike.outlines, cut), cut.count)
-    cut.gather()
-
-
-def _sketch(write: Callable[[StageTask, Span], None], cut: UrlBlocks, block: int) -> None:
+def _sketch(cut: UrlBlocks, block: int) -> None:
     with cut.part(block) as task:
-        write(task, cut.span(block))
-
-
-def near(context: SparkContext, cut: UrlBlocks) -> None:
-    _alike(context, cut, "sketches", cut.task.order.near)
-
-
-def templates(context: SparkContext, cut: UrlBlocks) -> None:
-    _alike(context, cut, "outlines", cut.task.order.template)
-
-
-def _alike(context: SparkContext, cut: UrlBlocks, of: str, threshold: float) -> None:
-    """Fills LSH buckets, a task per band. A single task then chooses the representative pages, since each choice
-    depends on earlier ones: 40 bytes and some 50 us per page.
-    """
-    counts = run_tasks(context, partial(_comparable, cut, of), cut.count)
-    pages, bands = sum(counts), BINS // band_bins(threshold)
-    vectors = _PageSketches(
-        cut.vector("urls", length=pages).create(),
-        cut.vector("merits", length=pages).create(),
-        cut.vector("bins", "<u8", pages * BINS).create(),
-        cut.vector("buckets", length=pages * bands).create(),
-    )
-    run_tasks(context, partial(_write_sketches, cut, of, vectors, np.cumsum([0, *counts]).tolist()), cut.count)
-    run_tasks(context, partial(_fill_band, vectors, bands), bands)
-    run_tasks(context, partial(_lead, cut, vectors, bands, alike.needed_values(threshold)), 1)
-    cut.gather()
-
-
-class _PageSketches(NamedTuple):
-    """The compared pages, by URL."""
-
-    urls: Vector
-    merits: Vector
-    bins: Vector  # BINS of each page
-    buckets: Vector  # of all pages for each band
-
-    def rows(self) -> Unsigned64:
-        return self.bins.values().reshape(-1, BINS)
-
-
-def _comparable(cut: UrlBlocks, of: str, block: int) -> int:
-    return sum(pages.shape[1] for pages, _ in alike.comparable(cut.task, of, [], cut.span(block)))
-
-
-def _write_sketches(cut: UrlBlocks, of: str, vectors: _PageSketches, firsts: list[int], block: int) -> None:
-    at = firsts[block]
-    for (urls, merits), rows in alike.comparable(cut.task, of, ["bins"], cut.span(block)):
-        vectors.urls.put(at, urls)
-        vectors.merits.put(at, merits)
-        vectors.bins.put(at * BINS, np.frombuffer(b"".join(rows.column(0).to_pylist()), "<u8"))
-        at += len(urls)
-
-
-def _fill_band(vectors: _PageSketches, bands: int, band: int) -> None:
-    pages = vectors.urls.length
-    vectors.buckets.put(band * pages, band_buckets(vectors.rows(), np.arange(pages), band, bands))
-
-
-def _lead(cut: UrlBlocks, vectors: _PageSketches, bands: int, needed: int, block: int) -> None:
-    order, buckets = np.argsort(vectors.merits.values()), vectors.buckets.values().reshape(bands, -1)
-    with cut.part(block) as task:
-        alike.write_led(task, vectors.urls.values(), *alike.leaders(vectors.rows(), order, buckets, needed))
-
-
-def cascades(context: SparkContext, cut: UrlBlocks) -> None:
-    cut.vector("near").create()
-    for work in (_write_near, _deal_stories, _write_cascades):
-        run_tasks(context, partial(work, cut), cut.count)
-    cut.gather()
-
-
-def _write_near(cut: UrlBlocks, block: int) -> None:
-    span = cut.span(block)
-    cut.vector("near").put(span.first, alike.near_heads(cut.task, span))
-
-
-def _deal_stories(cut: UrlBlocks, block: int) -> None:
-    rows = np.stack(alike.in_stories(cut.task, cut.vector("near").values(), cut.span(block)))
-    cut.deal("stories", block, cut.of(rows[0]), rows)
-
-
-def _write_cascades(cut: UrlBlocks, block: int) -> None:
-    with cut.part(block) as task:
-        alike.write_cascades(task, *cut.concatenate("stories", block, 3))
+        alike.sketches(task, cut.span(block))
 
 
 STAGES: Mapping[str, Callable[[SparkContext, UrlBlocks], None]] = {
     "ends": ends,
     "graph": graph,
     "ranks": ranks,
-    "web_ranks": web_ranks,
-    "map": site_map,
     "broken": broken_links_stage,
     "external": external,
-    "duplicates": duplicates,
     "sketches": sketches,
-    "near": near,
-    "outlines": outlines,
-    "templates": templates,
     "interlinking": interlinking,
-    "cascades": cascades,
 }

@@ -248,24 +248,13 @@ def site_map(task: StageTask) -> None:
     home = np.flatnonzero(flags(task.folders["graph"], "nodes", "home"))
     edges = _placed_edges(task, nodes, inside=True)
     links = links_by_source(edges, len(nodes.pages), task.scratch / "targets")
-    task.write("map", dict(zip(MAP_COLUMNS, map_rows(links, nodes.pages, nodes.group, rank, home), strict=True)))
-
-
-MAP_COLUMNS = ("url", "depth", "parent", "below", "place")
-
-
-def map_rows(links: LinkTargets, urls: Ints, site: Ints, rank: Floats, home: Ints) -> Ints:
-    """The maps of all sites: int64[MAP_COLUMNS, reached pages], ordered by URL; 70 bytes per page.
-
-    urls, site, rank: of each page. home: indices of the home pages.
-    """
-    order = by_precedence(rank, site)
+    order = by_precedence(rank, nodes.group)
     depth, parent, depths = depths_below(links.offsets, links.targets, home, order, LINKS_AT_ONCE)
     place, below = depth_first_places(parent, depths, order)
     reached = np.flatnonzero(depth >= 0)
-    above = np.where(parent[reached] >= 0, urls[parent[reached]], -1)
-    rows: Ints = np.stack([urls[reached], depth[reached], above, below[reached], place[reached]])
-    return rows
+    above = np.where(parent[reached] >= 0, nodes.pages[parent[reached]], -1)
+    rows = (nodes.pages[reached], depth[reached], above, below[reached], place[reached])
+    task.write("map", dict(zip(("url", "depth", "parent", "below", "place"), rows, strict=True)))
 
 
 def broken_links_stage(task: StageTask) -> None:

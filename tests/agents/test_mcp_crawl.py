@@ -11,10 +11,10 @@ from periplus.api.homes import collections_at
 from periplus.errors import UsageError
 from periplus.model.ports import RunRecord
 from periplus.settings import Settings, as_values
-from periplus.store.database_address import Address
 from periplus_agents.answers import ServedCollections
 from periplus_agents.crawling import CALL_S, CrawlBudget, order_of
 from periplus_agents.tools import TOOLS, answer_call, tools_of
+from periplus_postgres.address import Address
 from stored import page, stored
 from testweb import Page, Server, Web, serve
 

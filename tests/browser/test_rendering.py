@@ -24,8 +24,6 @@ import browser
 from interface import client
 from periplus.api.collection import Collection as Reader
 from periplus.api.crawling import CrawlOrder, crawl, refresh, refresh_order
-from periplus.api.joining import settings_of_run
-from periplus.api.moving import move
 from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
@@ -35,6 +33,8 @@ from periplus.model.visit import Reason
 from periplus.settings import Settings, settings_from
 from periplus.urls.canonical import canonical
 from periplus_browser.chromium import _environment, browser_program
+from periplus_postgres.joining import settings_of_run
+from periplus_postgres.moving import move
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
 

@@ -12,9 +12,9 @@ from voyage import Collection
 import browser
 from login_site import PASSWORD, LoginSite, served
 from periplus.api.collection import Collection as Reader
-from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.model.page import ALL_PARTS
+from periplus_postgres.moving import move
 
 pytestmark = [
     pytest.mark.browser,

@@ -9,8 +9,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from made_archives import answer, warc
 from periplus.api.collection import Collection
-from periplus.api.moving import into_database, into_folder, silent
 from periplus.cli.main import main
+from periplus_postgres.moving import into_database, into_folder, silent
 from stored import page, stored
 
 ANSWERS = {

@@ -11,7 +11,6 @@ import pytest
 
 from periplus.acquire.transport import certificate_of
 from periplus.api.homes import folder_of
-from periplus.api.moving import into_database, silent
 from periplus.api.page_notes import _certificate_notes, take_certificates
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, Url
@@ -19,6 +18,7 @@ from periplus.settings import FetchLimits, Identity, Settings
 from periplus.store.sqlite import page_notes, reading
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
+from periplus_postgres.moving import into_database, silent
 from stored import page, stored
 from testweb import Page, Site, serve, tls
 

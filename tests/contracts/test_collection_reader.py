@@ -11,15 +11,15 @@ from click.testing import CliRunner
 
 import periplus
 from periplus.api.homes import open_reader
-from periplus.api.moving import move
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
-from periplus.store.database_address import address_of
-from periplus.store.postgres.connection import connect
-from periplus.store.postgres.statements import translate
 from periplus.store.reader import LinkFilter, PageFilter
 from periplus.urls.canonical import url_id
+from periplus_postgres.address import address_of
+from periplus_postgres.connection import connect
+from periplus_postgres.moving import move
+from periplus_postgres.statements import translate
 from postgres_server import empty_collection
 from stored import copied, page, stored
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.moving import into_database, silent
 from periplus.cli.main import main
+from periplus_postgres.moving import into_database, silent
 from stored import page, stored
 
 HOME = "https://e.org/"

@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from periplus.errors import StoreError, UsageError
 from periplus.jobs.runner import make_order
 from periplus.model.job import JobOrder, JobProgress, JobState
-from periplus.store.postgres.connection import Session
-from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
+from periplus_postgres.connection import Session
+from periplus_postgres.statements import database_queue
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -10,9 +10,9 @@ from contracts.crawl_values import PAGE, batch, candidate, completion, get, take
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.document.understand import understand
 from periplus.model.visit import Fetched, Headers, Reason
-from periplus.store.postgres import frontier
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome
+from periplus_postgres import frontier
 
 ME = 100
 A, X, W = "http://a.test/", "http://a.test/index.html", "http://www.a.test/"

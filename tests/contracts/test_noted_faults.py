@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from periplus.api.homes import home_of
-from periplus.api.moving import move
 from periplus.model.audit import FaultDecision, FaultNote
+from periplus_postgres.moving import move
 from stored import page, stored
 
 LONG = "https://e.org/" + "x" * 9_000  # longer than an index allows

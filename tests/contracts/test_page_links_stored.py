@@ -6,12 +6,12 @@ from contextlib import closing
 from drawn_links import drawn
 from periplus.model.page import Link, LinkKind, Links, Position
 from periplus.store.page_links import HISTORY_COLUMNS, LINKS_AT_MOST
-from periplus.store.postgres.connection import connect
-from periplus.store.postgres.statements import PostgresStatements
 from periplus.store.rows import LINK_COLUMNS, EndedLinks, LinkChanges, NewLinks
 from periplus.store.sqlite import page_links as page_links_of_folders
 from periplus.store.sqlite import schema as schema_of_folders
 from periplus.urls.canonical import canonical
+from periplus_postgres.connection import connect
+from periplus_postgres.statements import PostgresStatements
 
 
 def test_links_in_columns_equal_links_in_rows_and_in_a_folder(address, tmp_path):

@@ -11,9 +11,9 @@ from contracts.crawl_values import batch, candidate, completion, get, side_reque
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.model.frontier import StoredRobots
 from periplus.model.visit import Purpose, Reason
-from periplus.store import exchange
-from periplus.store.database_address import address_of
-from periplus.urls.parts import WebPart, parse_part, part_of
+from periplus.store import part_messages
+from periplus.urls.web_parts import WebPart, parse_part, part_of
+from periplus_postgres.address import address_of
 from postgres_server import empty_collection
 
 OWN = [f"http://s{number}.test/" for number in range(40) if part_of(f"s{number}.test:80", 2) == 1]
@@ -61,7 +61,7 @@ def brought(store, *candidates, **more):
 def handed(store):
     """The messages for part 2, as read there."""
     batch = store.next_batch(2)
-    return exchange.messages_read(batch.messages) if batch else exchange.Messages((), (), ())
+    return part_messages.messages_read(batch.messages) if batch else part_messages.Messages((), (), ())
 
 
 def reasons(store):
@@ -128,7 +128,7 @@ def test_a_batch_keeps_its_number_and_rows_until_it_is_written(part):
     store.delete_batch(first)
     second = store.next_batch(2)
     assert (first.number, second.number) == (1, 2)
-    assert exchange.messages_read(second.messages).candidates == (candidate(THEIRS[1], 1),)
+    assert part_messages.messages_read(second.messages).candidates == (candidate(THEIRS[1], 1),)
     store.delete_batch(second)
     assert store.next_batch(2) is None and store.receivers(1) == []
 

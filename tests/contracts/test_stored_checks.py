@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from contracts.crawl_values import batch, candidate, get, given_up, side_request, state
+from contracts.crawl_values import PAGE, batch, candidate, completion, get, given_up, side_request, state, take
 from contracts.crawl_worlds import PostgresWorld, SqliteWorld
-from periplus.model.visit import STATE_OF, Purpose, Reason
+from periplus.model.visit import STATE_OF, Headers, Purpose, Reason
 from periplus.urls.canonical import url_id
 
 A, B = "http://a.test/", "http://b.test/"
@@ -33,6 +35,17 @@ def test_figures_of_commits_are_summed_for_each_worker(world):
     for pages, commit_s in ((0, 0.0), (3, 0.5), (0, 0.0), (2, 0.25)):  # zero: a batch without a commit before it
         store.commit(worker, batch(pages=pages, commit_s=commit_s), 1.0)
     assert world.ask("SELECT commits, pages, commit_s FROM worker") == [(2, 5, 0.75)]
+
+
+def test_answers_over_http2_are_counted(world):
+    store = world.open()
+    store.offer([candidate(A), candidate(A + "b")], (), 0.0)
+    worker = store.join(ME, 0.0)
+    lease = get(store, worker)["a.test"]
+    for task, line in zip(take(store, lease), ("HTTP/2 200", "HTTP/1.1 200 OK"), strict=True):
+        page = replace(PAGE, headers=Headers(PAGE.headers.fields, line))
+        store.commit(worker, batch(completion(lease, task, outcome=page)), 0.0)
+    assert world.ask("SELECT value FROM run_count WHERE name = 'http2'") == [(1,)]
 
 
 def test_a_check_of_a_dropped_origin_stores_a_visit_with_the_reason(world):

@@ -12,7 +12,7 @@ import pytest
 from contracts.wire_tools import carry, talker
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire import transport as wire
-from periplus.acquire.transport import resolve_entries, user_agent
+from periplus.acquire.transport import ACCEPT, ACCEPT_ENCODING, header_of, resolve_entries, user_agent
 from periplus.errors import UsageError
 from periplus.model.visit import Cause, Cut, Request
 from periplus.settings import FetchLimits, Identity
@@ -345,6 +345,19 @@ def test_the_password_is_sent_to_its_hosts_only(server, opened):
     carry(transport, server.url("b.test", "/again"))
     assert all("authorization" not in dict(one.headers) for one in server.log.of("b.test"))
     assert carry(opened(server.resolve), server.url("a.test", "/login"))[0].status == 401
+
+
+def test_a_header_of_a_host_is_sent_to_it_only(server, opened):
+    transport = opened(server.resolve, header=("a.test Accept: text/plain", "*.b.test X-Other: 1"))
+    carry(transport, server.url("a.test", "/good.html?own"), server.url("b.test", "/?own"))
+    carry(transport, server.url("a.test", "/good.html?twice"))
+    for target in ("/good.html?own", "/good.html?twice"):
+        sent = dict(entry(server, target).headers)
+        assert (sent["accept"], sent["accept-encoding"]) == ("text/plain", ACCEPT_ENCODING)
+    assert dict(server.log.of("b.test")[-1].headers)["accept"] == ACCEPT
+    for faulty in ("a.test", "a.test X-A", "a.test Host: b.test", "a.test X A: 1", "a.test X-A: \u017e"):
+        with pytest.raises(UsageError, match="header"):
+            header_of(faulty)
 
 
 def test_cookies_are_read_from_a_file_and_kept_by_the_transport(server, opened, tmp_path):

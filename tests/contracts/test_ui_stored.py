@@ -11,23 +11,24 @@ from interface import COMMANDS, token_of
 from periplus.api.faults import noted_faults
 from periplus.api.functions import open_collection
 from periplus.api.homes import folder_of, home_of
-from periplus.api.moving import into_database, move, silent
-from periplus.api.portal import portals
-from periplus.api.segments import rules_at, write_rules
-from periplus.api.survey import marks_in
-from periplus.api.topics import TopicOrder, stored_labels, topic_names, train_topic
+from periplus.api.page_segments import rules_at, write_rules
 from periplus.errors import UsageError
 from periplus.masking import without_secrets
-from periplus.model.story import EditorVerdict
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres import index_place
-from periplus.store.postgres.connection import connect
-from periplus.store.sqlite import portal_rows, reading
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui import state as ui_state
 from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
+from periplus_postgres import index_place
+from periplus_postgres.connection import connect
+from periplus_postgres.moving import into_database, move, silent
+from periplus_studies.api import marks_in
+from periplus_topics import store as portal_rows
+from periplus_topics.api.portal import portals
+from periplus_topics.api.topics import TopicOrder, stored_labels, topic_names, train_topic
+from periplus_topics.model import EditorVerdict
 from stored import page, stored
 
 HOME = "https://e.org/"

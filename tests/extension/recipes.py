@@ -1,6 +1,8 @@
-"""A package beside Periplus that adds one of each: a media type, a file format, a finding, a rule of choice, a command.
+"""A package beside Periplus that adds one of each: a media type, a file format, a finding, a rule of choice, a command,
+a kind of job, a name in Python.
 
-Its metadata lie beside it, in recipes-1.0.dist-info, as an installer would put them.
+It declares them in recipes_feature; its metadata lie beside it, in recipes-1.0.dist-info, as an installer would put
+them.
 """
 
 import html
@@ -11,9 +13,11 @@ import numpy as np
 from periplus.analyse.audit import Finding
 from periplus.analyse.audit_input import IssueColumns
 from periplus.document.formats.converted import Conversion, page
+from periplus.jobs.presets import JobRequest, Preset
 from periplus.model.audit import Category, IssueKind, Severity
+from periplus.model.job import JobOrder
 from periplus.present.writers import Writer
-from periplus.schedule.bandit import ChoiceRule
+from periplus_studies.rules import ChoiceRule
 
 
 def html_of(body):
@@ -52,3 +56,22 @@ def fewest(budget, sites):
 def cook():
     """Says what is for dinner."""
     click.echo("soup")
+
+
+@click.command("menu")
+def menu():
+    """Writes the dishes."""
+    click.echo("soup, bread")
+
+
+def dinner():
+    return "soup"
+
+
+preset = Preset(
+    "cook",
+    "Cook",
+    "Says what is for dinner.",
+    "cook",
+    lambda form, starts, folder, further: JobRequest(folder, JobOrder(("cook", *further))),
+)

@@ -7,9 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from interface import COMMANDS
-from periplus.api.moving import into_database, silent
 from periplus.model.job import Job, JobOrder, JobState
-from periplus.store.postgres.connection import connect
 from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
@@ -17,6 +15,8 @@ from periplus_notices import api as notices
 from periplus_notices.api import Notifier
 from periplus_notices.model import NoticeKind
 from periplus_notices.present import screen
+from periplus_postgres.connection import connect
+from periplus_postgres.moving import into_database, silent
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -42,6 +42,15 @@ def told_of_both(tmp_path, monkeypatch, address):
         into_database(folder, address.text, silent)
         told = [notices.look(tmp_path, place, 1.0 + number) for place in (folder, with_secret(address))]
     return tmp_path, *told
+
+
+def test_a_signed_out_crawl_is_told(tmp_path):
+    folder = stored(tmp_path / "e.periplus", WEB, [HOME])
+    notices.look(tmp_path, folder, 1.0)
+    with contextlib.closing(sqlite3.connect(folder / "collection.db")) as raw, raw:
+        raw.execute("UPDATE run SET state = 'stopped', note = 'login ''wiki'': 401; signed out'")
+    (told,) = notices.look(tmp_path, folder, 2.0)
+    assert told.subjects == ("run 1: stopped, login 'wiki': 401; signed out",)
 
 
 def test_notices_are_equal_and_have_no_password(told_of_both, address):

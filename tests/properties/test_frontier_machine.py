@@ -20,7 +20,7 @@ from contracts.crawl_worlds import PlainWorld, PostgresWorld, SqliteWorld
 from periplus.model.frontier import PRIORITY_FIRST, PRIORITY_SITEMAP
 from periplus.model.visit import Cause, Failed, Purpose, Reason, Skipped
 from periplus.settings import Budget, Storage
-from periplus.store.database_address import address_of
+from periplus_postgres.address import address_of
 from postgres_server import empty_collection
 
 LEASE_S = 20.0

@@ -142,7 +142,7 @@ def crawl(start: str, site: Served, folder: Path, flags: Sequence[str] = OURS, *
     words = [
         sys.executable,
         "-m",
-        "periplus.cli",
+        "periplus",
         "crawl",
         start,
         "-o",
@@ -211,7 +211,7 @@ def _read_back(folder: Path, start: str, failures: tuple[str, ...]) -> Crawled:
 
 
 def _broken_places(folder: Path) -> frozenset[tuple[str, str, str]]:
-    words = [sys.executable, "-m", "periplus.cli", "check", "-c", str(folder), "--offline", "-q", "-f", "jsonl"]
+    words = [sys.executable, "-m", "periplus", "check", "-c", str(folder), "--offline", "-q", "-f", "jsonl"]
     said = subprocess.run(words, capture_output=True, text=True, timeout=CRAWL_S, check=True).stdout
     broken = [issue for issue in map(json.loads, said.splitlines()) if issue["code"] == "broken-fragment"]
     return frozenset(

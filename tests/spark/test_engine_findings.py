@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from datasets import chance_dataset, rows_of
-from periplus.analyse.cascades import cascades_of_lines
 from periplus.model.dataset import TABLES
 from periplus_spark.alike import (
     CHECKED_LINKS,
@@ -21,6 +20,7 @@ from periplus_spark.alike import (
 from periplus_spark.api import STAGES, compute
 from periplus_spark.files import StageParameters, blocks
 from periplus_spark.streamed import ENGINE
+from periplus_topics.model import cascades_of_lines
 
 SEEDS = (1, 2, 3, 4)
 

@@ -13,6 +13,7 @@ from datasets import chance_dataset, rows_of, write_dataset
 from periplus.cli.main import main
 from periplus.errors import NotConverged, StoreError, UsageError
 from periplus.model.dataset import Manifest, TableNote
+from periplus_spark import stages as in_blocks
 from periplus_spark.api import (
     ANALYSES,
     COSTS,
@@ -26,6 +27,7 @@ from periplus_spark.api import (
     compute,
     folder_name,
     required_stages,
+    stages_here,
 )
 from periplus_spark.streamed import ENGINE
 
@@ -112,7 +114,7 @@ def test_an_incomplete_dataset_is_refused(dataset, tmp_path):
     ("urls", "links", "memory", "cores", "engine"),
     [
         (10**6, 10**7, 16e9, 2, "stream"),  # done before a Spark session has started
-        (10**8, 10**9, 16e9, 2, "stream"),
+        (10**8, 10**9, 16e9, 1, "stream"),
         (10**8, 10**9, 16e9, 8, "spark"),  # faster
         (10**9, 10**10, 16e9, 2, "spark"),  # does not fit
         (10**9, 10**10, 16e9, 0, "stream"),
@@ -132,8 +134,15 @@ def test_the_number_of_cores_follows_from_the_cluster_address():
 
 
 def test_each_engine_has_a_cost_for_each_stage():
-    for cost in COSTS.values():
-        assert set(cost.row_us) == set(ROWS) == set(STAGES)
+    assert set(COSTS["stream"].row_us) == set(ROWS) == set(STAGES) == set(ENGINE)
+    assert set(COSTS["spark"].row_us) == set(in_blocks.STAGES)
+    assert all(cost <= 3 * COSTS["stream"].row_us[stage] for stage, cost in COSTS["spark"].row_us.items())
+
+
+def test_stages_that_a_cluster_leaves_to_this_machine_are_named():
+    assert stages_here(["ranks"], "spark", 9) == stages_here(["near", "map"], "stream", 9) == ""
+    assert stages_here(["near", "web_ranks"], "spark", 10**9).endswith(": duplicates, near, web_ranks")
+    assert "130.3 GB" in stages_here(["map"], "spark", 10**9)
 
 
 def test_without_texts_the_stages_that_need_none_are_computed(tmp_path):

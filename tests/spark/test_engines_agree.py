@@ -77,7 +77,7 @@ def cluster_engine(count):
     def run(name, task):
         in_blocks.STAGES[name](Here(), UrlBlocks(task, blocks_of(task, 1, 0).urls, count))
 
-    return {name: partial(run, name) for name in in_blocks.STAGES}
+    return {**STREAM, **{name: partial(run, name) for name in in_blocks.STAGES}}
 
 
 @settings(max_examples=8, deadline=None)

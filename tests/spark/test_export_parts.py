@@ -187,7 +187,7 @@ def test_a_url_deleted_during_an_export_is_reported(made, tmp_path):
 
 def test_a_killed_export_leaves_no_process_and_can_be_continued(made, whole, tmp_path):
     out = tmp_path / "out"
-    words = [sys.executable, "-m", "periplus.cli", "export", "parquet", str(out), "--texts", "--parts", "40",
+    words = [sys.executable, "-m", "periplus", "export", "parquet", str(out), "--texts", "--parts", "40",
              "--workers", "2", "-c", str(made)]  # fmt: skip
     killed = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     journal = out / DRAFTS / JOURNAL

@@ -42,6 +42,11 @@ def status(site: Site, path: str, code: int, **fields: str) -> str:
     return site.answer(path, Answer(code, _message(code), headers=headers), reason)
 
 
+def bot_wall(site: Site, path: str, code: int = 403) -> str:
+    """A bot protection service's challenge in place of the page."""
+    return site.answer(path, Answer(code, _message(code), headers=(("CF-Mitigated", "challenge"),)), Reason.BOT_WALL)
+
+
 def login(site: Site, path: str, user_and_password: str = "pilot:lantern") -> str:
     """401 without authentication (HTTP basic)."""
     key = "Basic " + base64.b64encode(user_and_password.encode()).decode()

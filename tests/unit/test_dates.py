@@ -7,7 +7,7 @@ import pytest
 from periplus.document.dates import feed_dates, written_dates
 from periplus.document.digest import without_marks
 from periplus.document.publication import DateEvidence, page_date
-from periplus.model.story import DateOrigin, PageDate
+from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import Url
 
 SEEN = datetime(2026, 5, 1, tzinfo=UTC).timestamp()

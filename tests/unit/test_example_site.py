@@ -34,7 +34,7 @@ class Links(HTMLParser):
 
 @pytest.fixture(scope="module")
 def port():
-    command = [sys.executable, "-m", "periplus.cli", "demo", "--port", "0"]
+    command = [sys.executable, "-m", "periplus", "demo", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         try:
             yield urlsplit(child.stdout.readline().decode().split()[-1]).port
@@ -170,7 +170,7 @@ def test_the_towns_link_to_each_other_and_to_offices_that_answer(port):
 
 
 def test_the_settings_of_the_demo_are_valid_and_have_its_port(tmp_path):
-    command = [sys.executable, "-m", "periplus.cli", "demo", "--settings", "--port", "8001"]
+    command = [sys.executable, "-m", "periplus", "demo", "--settings", "--port", "8001"]
     text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     (tmp_path / "periplus.toml").write_text(text)
     settings = read_settings(tmp_path / "periplus.toml")

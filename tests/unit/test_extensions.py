@@ -1,4 +1,4 @@
-"""Extensions of installed packages, through entry points: one of each kind, and failing ones do no harm.
+"""Features of installed packages: one part of each kind, and failing ones do no harm.
 
 The packages are in tests/extension, with the dist-info folders that an installer writes. Each test runs a process with
 that folder on its path.
@@ -10,12 +10,10 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from periplus import extensions
 from stored import page, stored
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +28,7 @@ def run(*command, path=PACKAGES):
 
 
 def periplus(*arguments, path=PACKAGES):
-    return run("-m", "periplus.cli", *map(str, arguments), path=path)
+    return run("-m", "periplus", *map(str, arguments), path=path)
 
 
 @pytest.fixture(scope="module")
@@ -83,43 +81,60 @@ def test_an_audit_has_the_issues_of_a_package_and_continues_after_a_failing_one(
 
 
 def test_a_package_can_add_a_survey_rule():
-    ask = "from periplus.schedule.bandit import parse_rule; print(parse_rule({!r}, 10, 2))"
+    ask = "from periplus_studies.rules import parse_rule; print(parse_rule({!r}, 10, 2))"
     assert "name='fewest'" in run("-c", ask.format("fewest")).stdout
     burnt = run("-c", ask.format("burnt")).stderr
     assert "ExtensionError: the installed package broken 0.1 failed: ValueError: out of salt" in burnt
-    words = run("-c", "from periplus.schedule.bandit import rules; print(rules()['fewest'][0])")
+    words = run("-c", "from periplus_studies.rules import rules; print(rules()['fewest'][0])")
     assert words.stdout.strip() == "The site of which the fewest pages were read."
 
 
 def test_a_package_can_add_a_command():
     assert periplus("cook").stdout == "soup\n"
     listed = periplus("--help").stdout
-    assert "Of recipes 1.0." in listed and "\n  cook " in listed
+    assert "\nOf recipes:\n" in listed and "\n  cook " in listed
     assert (
-        "Usage: periplus crawl" in periplus("crawl", "--help").stdout
+        "periplus crawl [OPTIONS]" in periplus("crawl", "--help").stdout
     )  # our own command, although a package has one with this name
     ended = periplus("burnt")
     assert ended.returncode == 1 and "the installed package broken 0.1 failed" in ended.stderr
 
 
-def test_settings_list_the_extensions_and_their_faults():
+def test_a_package_can_add_to_a_group_of_commands_and_cannot_replace_ours(folder):
+    assert periplus("export", "menu").stdout == "soup, bread\n"
+    ended = periplus("export", "urls", "-c", folder)
+    assert START in ended.stdout and "left out: subcommands export burnt" in ended.stderr
+
+
+def test_a_package_can_add_a_name_in_python():
+    ask = "import periplus; print(periplus.dinner(), 'dinner' in dir(periplus), periplus.crawl.__module__)"
+    assert run("-c", ask).stdout == "soup True periplus.api.functions\n"
+    assert "ExtensionError: the installed package broken 0.1" in run("-c", "import periplus; periplus.burnt").stderr
+
+
+def test_a_package_can_add_a_kind_of_job():
+    form = {"preset": "cook", "url": "e.org", "max_depth": "2", "every": "day"}
+    ended = run(
+        "-c", f"from periplus.jobs.presets import job_request as ask; r = ask({form}); print(r.line, r.period_s)"
+    )
+    assert ended.stdout == "periplus cook --max-depth 2 86400.0\n", ended.stderr
+    assert "left out: presets burnt: the installed package broken 0.1 failed: TypeError" in ended.stderr
+
+
+def test_settings_list_the_parts_of_features_and_their_faults():
     rows = [json.loads(line) for line in periplus("settings", "--extensions", "-f", "jsonl").stdout.splitlines()]
-    mine = {(row["group"], row["name"]): row for row in rows}
-    assert mine["periplus.formats", "text/x-recipe"] | {"fault": ""} == mine["periplus.formats", "text/x-recipe"]
-    assert mine["periplus.formats", "text/x-recipe"]["package"] == "recipes 1.0"
-    assert "AttributeError" in mine["periplus.writers", "burnt"]["fault"]
+    mine = {(row["part"], row["name"]): row for row in rows}
+    assert mine["formats", "text/x-recipe"] | {"fault": ""} == mine["formats", "text/x-recipe"]
+    assert mine["formats", "text/x-recipe"]["package"] == "recipes 1.0"
+    assert "AttributeError" in mine["writers", "burnt"]["fault"]
+    assert "AttributeError" in mine["features", "missing"]["fault"]
 
 
 def test_a_folder_in_a_collection_is_no_extension(folder):
     """Code in a collection is not an installed package, even if it is the current folder."""
     (folder / "evil-1.0.dist-info").mkdir()
     (folder / "evil-1.0.dist-info" / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
-    (folder / "evil-1.0.dist-info" / "entry_points.txt").write_text("[periplus.commands]\nevil = evil:run\n")
-    for command in ([Path(sys.executable).parent / "periplus"], [sys.executable, "-m", "periplus.cli"]):
+    (folder / "evil-1.0.dist-info" / "entry_points.txt").write_text("[periplus.features]\nevil = evil:FEATURE\n")
+    for command in ([Path(sys.executable).parent / "periplus"], [sys.executable, "-m", "periplus"]):
         ended = subprocess.run([*command, "--help"], cwd=folder, capture_output=True, encoding="utf-8", check=True)
-        assert "Usage: periplus" in ended.stdout and "evil" not in ended.stdout
-
-
-def test_the_groups_of_our_own_entry_points_are_known():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert {name.removeprefix("periplus.") for name in project.get("entry-points", {})} <= set(extensions.GROUPS)
+        assert "periplus [OPTIONS]" in ended.stdout and "evil" not in ended.stdout

@@ -5,6 +5,7 @@ import gzip
 import pytest
 
 from periplus.acquire.fetch import reason_of, visit_of
+from periplus.document.headers import bot_wall
 from periplus.model.ports import Response
 from periplus.model.visit import (
     STATE_OF,
@@ -132,7 +133,7 @@ def test_each_status_has_its_reason(statuses, reason):
     assert {reason_of(outcome(status)) for status in statuses} == {reason}
 
 
-@pytest.mark.parametrize("cut", [cut for cut in Cut if cut])
+@pytest.mark.parametrize("cut", [cut for cut in Cut if cut and cut is not Cut.BOT_WALL])
 def test_a_cut_body_is_truncated_unless_it_was_not_wanted(cut):
     assert reason_of(outcome(200, cut=cut)) is (Reason.OTHER_MEDIA if cut is Cut.NOT_WANTED else Reason.TRUNCATED)
     assert reason_of(outcome(404, cut=cut)) is Reason.NOT_FOUND
@@ -169,3 +170,48 @@ def test_some_failures_have_a_more_specific_reason_than_unreachable():
 
 def test_a_skipped_request_keeps_its_reason():
     assert reason_of(Skipped(Reason.ROBOTS, "Disallow: /", 3)) is Reason.ROBOTS
+
+
+# bot walls: `headers.bot_wall`
+
+ANUBIS = b'<!doctype html><title>Making sure</title><script id="anubis_challenge" type="application/json">{}</script>'
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "body", "service"),
+    [
+        (403, {"cf_mitigated": "challenge"}, b"", "Cloudflare"),
+        (503, {"server": "cloudflare"}, b"<script>(function(){window._cf_chl_opt={}})()", "Cloudflare"),
+        (403, {"server": "cloudflare", "content_type": "text/plain"}, b"error code: 1020", "Cloudflare"),
+        (202, {"x_amzn_waf_action": "challenge"}, b"", "AWS WAF"),
+        (429, {"x_vercel_mitigated": "challenge"}, b"", "Vercel"),
+        (403, {"x_dd_b": "3"}, b"", "DataDome"),
+        (403, {}, b"<script>var dd={'host':'geo.captcha-delivery.com/'}</script>", "DataDome"),
+        (403, {}, b"<script>window._pxAppId='PX1'</script>", "HUMAN"),
+        (403, {"server": "AkamaiGHost"}, b"<TITLE>Access Denied</TITLE> Reference&#32;&#35;18.6c1e", "Akamai"),
+        (200, {}, ANUBIS, "Anubis"),
+        (200, {}, b'<iframe id="main-iframe" src="/_Incapsula_Resource?SWUDNSAI=31&incident_id=1">', "Imperva"),
+    ],
+)
+def test_a_challenge_in_place_of_the_page_is_a_bot_wall_of_its_service(status, fields, body, service):
+    found = outcome(status, body, **fields)
+    assert (reason_of(found), found.cut) == (Reason.BOT_WALL, Cut.BOT_WALL)
+    assert bot_wall(found.status, found.headers, found.body) == service
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "body", "reason"),
+    [
+        (403, {"server": "cloudflare"}, b"Forbidden by the wiki", Reason.REFUSED),
+        (503, {"server": "cloudflare"}, b"<title>Down for maintenance</title>", Reason.SERVER_ERROR),
+        (522, {"server": "cloudflare"}, b"error code: 522", Reason.SERVER_ERROR),
+        (503, {"server": "AkamaiGHost"}, b"Service Unavailable Reference&#32;&#35;11.6c1e", Reason.SERVER_ERROR),
+        (429, {"retry_after": "5"}, b"slow down", Reason.REFUSED),
+        (200, {"x_dd_b": "3", "x_kpsdk_ct": "t"}, b"<h1>News</h1>", Reason.OK),
+        (200, {}, b"<script>window._cf_chl_opt={}</script> captcha-delivery.com/ window._pxAppId", Reason.OK),
+        (200, {}, b'<pre>&lt;script id="anubis_challenge"</pre>', Reason.OK),
+        (404, {}, b"<h1>No page about Sucuri firewalls</h1>", Reason.NOT_FOUND),
+    ],
+)
+def test_an_answer_of_the_site_itself_is_no_bot_wall(status, fields, body, reason):
+    assert reason_of(outcome(status, body, **fields)) is reason

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.edition import ENOUGH_CHARS, LEAST_CHARS, MOST_CHARS, leading_sentence
 from periplus.model.page import Block, BlockKind, Part
+from periplus_topics.analyse.edition import ENOUGH_CHARS, LEAST_CHARS, MOST_CHARS, leading_sentence
 
 FIRST = "The bell buoy that warns ships off the Combs broke its chain on Sunday night, and nobody heard it go."
 CHINESE = (

@@ -63,6 +63,6 @@ def test_text_stays_text():
 @pytest.mark.parametrize("words", [("worker", "--listen", "x"), ("worker", "--listen", "70000")])
 def test_a_port_that_is_none_is_refused(words, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "periplus.cli", *words], capture_output=True, text=True, cwd=tmp_path, check=False
+        [sys.executable, "-m", "periplus", *words], capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 2 and "is no port" in done.stderr

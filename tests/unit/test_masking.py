@@ -20,6 +20,10 @@ from periplus.masking import masked_command, masked_setting
         ("proxy", "me:s3/cr@et@h:3128", "***@h:3128"),
         ("proxy", "socks5h://h:1080", "socks5h://h:1080"),
         ("proxy", "env:OUR_PROXY", "env:OUR_PROXY"),
+        ("header", "h X-Key: s3cret: 1", "h X-Key: ***"),
+        ("header", "h Authorization: Bearer s3cret", "h Authorization: ***"),
+        ("header", "h X-Key: env:OUR_KEY", "h X-Key: env:OUR_KEY"),
+        ("header", "h Accept-Language: de", "h Accept-Language: de"),
         ("from_archive", "cdx:https://me:s3cret@web.example/cdx", "cdx:https://me:***@web.example/cdx"),
         ("resolve", ("a:80:127.0.0.1",), ["a:80:127.0.0.1"]),
         ("max_pages", 3, 3),
@@ -45,3 +49,8 @@ def test_the_secret_of_a_setting_is_masked(name, value, masked):
 def test_the_secrets_of_a_command_are_masked(words, masked):
     assert " ".join(masked_command(words.split())) == masked
     assert masked_command(masked.split()) == tuple(masked.split())
+
+
+def test_the_value_of_a_header_is_masked_in_a_command():
+    words = ("crawl", "u", "--header", "h X-Key: s3cret", "--header=h X-Key: env:KEY")
+    assert masked_command(words) == ("crawl", "u", "--header", "h X-Key: ***", "--header=h X-Key: env:KEY")

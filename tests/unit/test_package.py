@@ -28,7 +28,7 @@ def test_every_public_name_exists_and_is_documented():
     assert (
         periplus.__version__
         in subprocess.run(
-            [sys.executable, "-m", "periplus.cli", "--version"], capture_output=True, text=True, check=True
+            [sys.executable, "-m", "periplus", "--version"], capture_output=True, text=True, check=True
         ).stdout
     )
 
@@ -41,8 +41,8 @@ def test_importing_the_package_imports_no_submodule():
 
 NOT_FOR_A_CRAWL = (
     "numpy", "scipy", "tantivy", "email.utils", "psycopg", "pyarrow", "turbohtml", "periplus.ui", "periplus.jobs",
-    "periplus.retrieval", "periplus.model.story", "periplus.analyse.content",
-    "periplus.analyse.duplicates", "periplus.analyse.linkgraph", "periplus.model.results", "periplus.model.webometrics",
+    "periplus.retrieval", "periplus_topics.model", "periplus.analyse.content",
+    "periplus.analyse.duplicates", "periplus.analyse.linkgraph", "periplus.model.results", "periplus_studies.model",
     "periplus.present.report", "periplus.present.map",
 )  # fmt: skip
 NOT_FOR_INDEXING = (
@@ -70,6 +70,8 @@ def test_sql_returns_a_table(folder):  # noqa: F811
     assert ("ok", 4) in [(row.reason, row.many) for row in rows]
     assert [str(kind) for kind in rows.to_pandas().dtypes] == ["string", "Int64", "Float64"]
     assert periplus.sql(folder, "SELECT 1 AS one WHERE 0").to_dicts() == []
+    mixed = periplus.sql(folder, "SELECT 1 AS a, 0.5 AS b, 'c' AS c, NULL AS d UNION SELECT 2, 1, 'e', NULL")
+    assert [str(field.type) for field in mixed.to_arrow().schema] == ["int64", "double", "string", "string"]
     with pytest.raises(UsageError):
         periplus.sql(folder, "DELETE FROM url")
 

@@ -15,7 +15,7 @@ from periplus.acquire.politeness import (
     struck,
     suspend,
 )
-from periplus.model.visit import Cause, Failed, Fetched, Headers, Request, Unchanged, Visit
+from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Request, Unchanged, Visit
 from periplus.settings import Politeness
 
 MANNERS = Politeness()
@@ -110,6 +110,15 @@ def test_only_a_refusal_without_retry_after_is_a_strike():
     assert after(Pace(0.5), answer(429, retry_after="4")).strikes == 0
     twice = after(Pace(0.5), answer(429), answer(503))
     assert (twice.strikes, twice.not_before) == (2, 110.0)
+
+
+def test_a_bot_wall_is_a_strike_and_is_not_asked_again():
+    wall = visit(Fetched(403, Headers((("retry-after", "90"),)), b"", Cut.BOT_WALL))
+    once = after(Pace(0.5), wall)
+    assert (once.strikes, once.not_before, once.waits_for) == (1, 190.0, "bot-wall")
+    assert given_up(after(Pace(0.5, answered=True), *[wall] * MANNERS.host_strikes), MANNERS)
+    assert after(once, answer(200)).strikes == 0
+    assert not may_pass(visit(Fetched(503, Headers(), b"", Cut.BOT_WALL)).outcome)
 
 
 # rate

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from periplus.api.portal import MANIFEST, publish
 from periplus.errors import UsageError
+from periplus_topics.api.portal import MANIFEST, publish
 
 FILES = {"style.css": b"a", "story/x.html": b"x", "story/y.html": b"y", "index.html": b"i"}
 

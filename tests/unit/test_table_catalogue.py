@@ -39,7 +39,7 @@ import periplus
 from interface import client
 from periplus.cli.main import main
 from periplus.cli.reference import exports_reference, sql_reference
-from periplus.store.dialect import POSTGRES
+from periplus_postgres.statements import POSTGRES
 from periplus.store.views import select
 from stored import page, stored
 

@@ -9,13 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.api.collection import Collection
-from periplus.api.database import DatabaseCollection
-from periplus.api.moving import move
 from periplus.cli.export import export
 from periplus.errors import UsageError
 from periplus.model.page import ALL_PARTS
 from periplus.settings import settings_from
-from periplus.store.database_address import Address
+from periplus_postgres.address import Address
+from periplus_postgres.collection import DatabaseCollection
+from periplus_postgres.moving import move
 from stored import page, stored
 
 TABLE = (

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from voyage import QUICK, Collection
 
-from periplus.api import survey
 from periplus.api.crawling import CrawlEnd
-from periplus.model.webometrics import Campaign
 from periplus.settings import settings_from
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign
+from periplus_studies.units import unit_of
 from testweb import Page, Server, Site, Web
 
 RICH, POOR, DRY = "rich.test", "poor.test", "dry.test"

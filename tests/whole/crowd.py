@@ -15,9 +15,9 @@ from pathlib import Path
 from contracts.crawl_values import batch, candidate, completion, state
 from periplus.model.ports import RunStore
 from periplus.settings import Budget, Storage
-from periplus.store.database_address import address_of
-from periplus.store.postgres.frontier import PostgresCrawlStore
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus_postgres.address import address_of
+from periplus_postgres.frontier import PostgresCrawlStore
 
 KEEPING = Storage(lease_s=60.0)
 LINKS = 20  # per page, each to another of the few hosts

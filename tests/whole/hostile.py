@@ -11,19 +11,18 @@ from urllib.parse import quote
 from voyage import TESTS
 
 from newsroom import edition, entry, story
-from periplus.api import portal, survey
 from periplus.api.collection import Collection
-from periplus.api.portal import publish
-from periplus.api.results import store_classifications, store_stories
-from periplus.api.topics import TopicOrder, add_label, judged_pages, train_topic
-from periplus.api.webometrics import mark_sites
-from periplus.model.story import Portal, Stories
-from periplus.model.survey import SiteMark, SiteStatus
-from periplus.model.topic import Example
-from periplus.model.webometrics import Campaign
-from periplus.present.portal import portal_files
-from periplus.ui.surveys import VIEWS
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign, SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_studies.screens import VIEWS
+from periplus_studies.units import unit_of
+from periplus_topics.api import portal
+from periplus_topics.api.portal import publish
+from periplus_topics.api.stories import store_stories
+from periplus_topics.api.topics import TopicOrder, add_label, store_classifications, stored_judgements, train_topic
+from periplus_topics.model import Example, Portal, Stories
+from periplus_topics.present.portal import portal_files
 from stored import page, stored
 from testweb import Site
 from testweb.site import Page
@@ -113,7 +112,7 @@ def told(folder: Path) -> None:
     collection = stored(folder, {home: page("Home", *pages), **pages}, [home])
     with Collection(collection) as kept:
         train_topic(kept, TopicOrder("t", [f"{home}1*"]))
-        store_classifications(collection, "t", judged_pages(kept, "t", -1))
+        store_classifications(collection, "t", stored_judgements(kept, "t", -1))
     add_label(collection, "t", Example(texts[1], True, "labelled", f"{home}2"))
     told = [story(f"s{number}", text, (f"a{text[:3]}.example", 2), (text, 1)) for number, text in enumerate(texts)]
     store_stories(collection, Stories(tuple(told), 9, (), (), ()))

@@ -10,9 +10,9 @@ from pathlib import Path
 from voyage import PATIENCE_S, Collection, settings_for
 
 from periplus.api.crawling import CrawlEnd, CrawlOrder, crawl
-from periplus.store.database_address import address_of
-from periplus.store.postgres.connection import connect
 from periplus.urls.canonical import canonical
+from periplus_postgres.address import address_of
+from periplus_postgres.connection import connect
 from testweb import Server
 
 

@@ -9,9 +9,8 @@ from voyage import Collection, crawled, told
 
 from doubled import Site as Doubled
 from periplus.analyse.equivalences import rules_text
-from periplus.api.changing import apply_now
 from periplus.api.functions import open_collection
-from periplus.api.rules import proposals
+from periplus.api.rules import apply_now, proposals
 from periplus.model.visit import Reason
 from testweb import Site, Web, serve
 from testweb.wire import PORT, Answer

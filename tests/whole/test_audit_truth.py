@@ -21,6 +21,7 @@ from testweb.wire import PORT, TLS_PORT, Answer
 
 UNPLANTED = {  # the first would take 2 s; test_check.py plants the others, test_unread.py the last
     "slow-page", "broken-start", "suspect-link", "refused-link", "server-error", "partly-read", "endless-series",
+    "bot-wall",
 }  # fmt: skip
 
 NOTED = {code for code, kind in issue_kinds().items() if kind.source}  # of markup and headers: test_page_notes.py

@@ -17,11 +17,11 @@ from periplus.api.audit import store_issues
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
 from periplus.api.homes import folder_of
-from periplus.api.joining import join, run_in_progress, settings_of_run
 from periplus.api.positions import issues_of
 from periplus.model.ports import CHECK
 from periplus.model.visit import Reason
 from periplus.urls.canonical import canonical
+from periplus_postgres.joining import join, run_in_progress, settings_of_run
 from testweb import Page, Site, Web, read_log, serve
 from testweb.wire import Answer
 

@@ -123,7 +123,7 @@ class Machine:
     def run(self, name: str, *words: str) -> None:
         """A further command with the unit's environment, to its end: `compose run`."""
         done = subprocess.run(
-            [sys.executable, "-m", "periplus.cli", *words], env=self.environment_of(name), cwd=self._folder / name,
+            [sys.executable, "-m", "periplus", *words], env=self.environment_of(name), cwd=self._folder / name,
             capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
@@ -134,7 +134,7 @@ class Machine:
             if name not in self._processes or self._processes[name].poll() is not None:
                 with (self._folder / f"{name}.log").open("ab") as log:
                     self._processes[name] = subprocess.Popen(
-                        [sys.executable, "-m", "periplus.cli", *self.words_of(name)], stderr=log, stdout=log,
+                        [sys.executable, "-m", "periplus", *self.words_of(name)], stderr=log, stdout=log,
                         env=self.environment_of(name), cwd=self._folder / name, start_new_session=True,
                     )  # fmt: skip
                 self.starts[name] += 1

@@ -11,18 +11,20 @@ from click.testing import CliRunner
 from served_interface import free_port
 from voyage import QUICK, Collection, crawled, settings_for
 
-from periplus.api import survey
 from periplus.api.crawling import CrawlOrder, crawl
 from periplus.api.homes import is_unused
-from periplus.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
+from periplus.api.positions import issues_of
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.model.web import Url
-from periplus.model.webometrics import Campaign
+from periplus.present.wording import job_remedy
 from periplus.settings import settings_from
 from periplus.store.sqlite import runs, schema
-from periplus.urls.units import unit_list
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign
+from periplus_studies.units import unit_list
+from periplus_topics.api.topical_run import DEFAULTS, TopicalOrder, crawl_topic
 from stored import NOW, page, stored
 from testweb import Page, Server, Site, Web, faults, serve
 
@@ -65,6 +67,29 @@ def test_a_refused_address_and_a_closed_port_leave_nothing(tmp_path: Path) -> No
     assert refused.note == "no page was read; http://127.0.0.1:9/: private address, not requested"
     closed = crawl_of(tmp_path / "c", f"http://127.0.0.1:{free_port()}/", retries=0)
     assert (refused.state, closed.state, names(tmp_path)) == ("failed", "failed", [])
+
+
+def test_a_bot_wall_is_a_cause_of_its_own_and_the_host_is_given_up(tmp_path: Path) -> None:
+    web = Web([Site(name) for name in ("part.test", "all.test")])
+    for site in web.sites.values():
+        site.add(Page("/", "Home", ("A home page.",)))
+    part = web.sites["part.test"]
+    faults.bot_wall(part, "/wall")
+    faults.status(part, "/own", 403)
+    for number in range(9):
+        faults.bot_wall(web.sites["all.test"], f"/{number}", 503)
+    with serve(web) as server:
+        kept, _ = crawled(tmp_path / "part", server, "part.test")
+        walled, end = crawled(tmp_path / "all", server, "all.test")
+        times = sum(entry.target.strip("/").isdigit() for entry in server.log.of("all.test"))
+    reasons = {url.rpartition("/")[2]: row for url, row in kept.urls.items()}
+    assert (reasons["wall"].reason, reasons["wall"].rule) == (Reason.BOT_WALL, "Cloudflare, status 403")
+    assert reasons["own"].reason is Reason.REFUSED
+    assert {row.reason for url, row in walled.urls.items() if url[-1].isdigit()} == {Reason.BOT_WALL}
+    assert times == settings_from(QUICK).politeness.host_strikes, "each page at most once, then none"
+    assert end.note == "9 URLs failed and 1 were read; most often: refused by a bot wall (9)"
+    assert [issue.code for issue in issues_of(kept.folder, settings_from(QUICK)) if "wall" in issue.url] == ["bot-wall"]
+    assert "ask the site's owner" in job_remedy("https://e.org/: refused by a bot wall (Cloudflare, status 403)")
 
 
 def test_the_command_prints_the_failure_its_cause_and_a_remedy(here: Path) -> None:

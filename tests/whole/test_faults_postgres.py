@@ -38,8 +38,8 @@ from periplus.api.homes import home_of
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.settings import Settings
-from periplus.store.database_address import address_of
-from periplus.store.postgres.connection import connect
+from periplus_postgres.address import address_of
+from periplus_postgres.connection import connect
 from postgres_server import Server, own_server
 from testweb.log import read_log
 
@@ -396,8 +396,8 @@ def free_port() -> int:
 
 HOLD = """
 import sys
-from periplus.store.database_address import address_of
-from periplus.store.postgres.connection import connect
+from periplus_postgres.address import address_of
+from periplus_postgres.connection import connect
 connection = connect(address_of(sys.argv[1]))
 try:
     with connection.transaction():

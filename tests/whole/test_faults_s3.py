@@ -22,7 +22,7 @@ from voyage import PATIENCE_S, command, environment, flags_for, served_apart, un
 
 import judge
 from periplus.model.visit import Reason
-from periplus.store.database_address import Address
+from periplus_postgres.address import Address
 from testweb.log import read_log
 
 MISSING = [name for name in ("moto", "s3fs", "werkzeug") if importlib.util.find_spec(name) is None]

@@ -30,13 +30,13 @@ from periplus.jobs.runner import opened_queue
 from periplus.model.job import Job, JobState
 from periplus.model.visit import Reason
 from periplus.present.wording import job_remedy
-from periplus.store.database_address import Address, address_of
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres import connection
-from periplus.store.postgres.connection import Session
-from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.values import PIPES
+from periplus_postgres import connection
+from periplus_postgres.address import Address, address_of
+from periplus_postgres.connection import Session
+from periplus_postgres.statements import database_queue
 from postgres_server import own_server
 
 RECIPE = "linked seed=5 sites=1 pages=40 links_per_page=8"

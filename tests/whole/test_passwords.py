@@ -15,14 +15,14 @@ from voyage import command, flags_for, served_apart, told, told_apart, until
 from interface import COMMANDS, client
 from periplus.masking import without_secrets
 from periplus.model.job import JobOrder
-from periplus.store.database_address import Address, address_of
 from periplus.store.job_queue import JobQueue
-from periplus.store.postgres.connection import Session, connect
-from periplus.store.postgres.statements import database_queue
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
+from periplus_postgres.address import Address, address_of
+from periplus_postgres.connection import Session, connect
+from periplus_postgres.statements import database_queue
 
 SECRET = "s3cretWord"
 SCREENS = ("/", "/jobs", "/?format=json", "/jobs?format=json")

@@ -28,7 +28,7 @@ from periplus.api.exporting import export_file
 from periplus.model.tables import EXPORTS
 from periplus.present.writers import writers
 
-PLACES = ("proxy", "auth", "start", "header")
+PLACES = ("proxy", "auth", "start", "header", "field")
 
 
 class Proxy(BaseHTTPRequestHandler):
@@ -104,6 +104,7 @@ def planted(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatc
         words = [
             "crawl", f"http://me:{markers['start']}@a.test/", "http://b.test/", "-o", "C", "-vv",
             "--proxy", f"http://me:{markers['proxy']}@127.0.0.1:{server.server_port}",
+            "--header", f"a.test X-Other: {markers['field']}",
             f"--auth=me:{markers['auth']}", "--login", str(login), *flags_for((), workers=2),
         ]  # fmt: skip
         began = subprocess.Popen(
@@ -127,6 +128,7 @@ def test_no_file_export_screen_message_or_process_shows_a_secret(planted) -> Non
     assert all(basic["proxy"] in values for values in sent), "each request signs in at the proxy"
     assert any(basic["auth"] in values for values in sent)
     assert any(markers["header"] in values for values in sent)
+    assert {headers["Host"] for headers in server.seen if markers["field"] in headers.values()} == {"a.test"}
     assert "To continue: " in printed
     lines: list[tuple[str, ...]] = [
         ("report", "-c", "C", "--site", "a.test", "-o", "report.html"),
@@ -173,7 +175,10 @@ def test_a_secret_is_requested_again_and_a_reference_is_stored(planted, monkeypa
     assert copied.returncode == 2 and len(server.seen) == before, "nothing is asked without the proxy"
     monkeypatch.setenv("OUR_PROXY", words[words.index("--proxy") + 1])
     (away := folder.parent / f"{uuid4().hex}.txt").write_text(f"me:{markers['auth']}\n")
-    given = told("refresh", "-c", "C", "--proxy", "env:OUR_PROXY", "--auth", f"file:{away}", cwd=folder)
+    references = ("--proxy", "env:OUR_PROXY", "--auth", f"file:{away}")
+    half = told("refresh", "-c", "C", *references, cwd=folder)
+    assert half.returncode == 2 and "the value of --header a.test X-Other was not stored" in half.stderr
+    given = told("refresh", "-c", "C", *references, "--header", f"a.test X-Other: file:{away}", cwd=folder)
     assert given.returncode == 0 and len(server.seen) > before, given.stderr
     before = len(server.seen)
     again = told("refresh", "-c", "C", cwd=folder)
@@ -188,16 +193,19 @@ def test_a_secret_is_requested_again_and_a_reference_is_stored(planted, monkeypa
     assert inside.returncode == 2 and "is in the collection's folder" in inside.stderr
 
 
-@pytest.mark.parametrize("flag", ["--proxy", "--auth"])
+@pytest.mark.parametrize("flag", ["--proxy", "--auth", "--header"])
 @pytest.mark.parametrize("joined", [True, False])
 def test_a_job_accepts_secrets_only_as_references(tmp_path: Path, flag: str, joined: bool) -> None:
     marker = uuid4().hex
-    value = {"--proxy": f"http://me:{marker}@127.0.0.1:9", "--auth": f"me:{marker}"}[flag]
+    value = {"--proxy": f"http://me:{marker}@127.0.0.1:9", "--auth": f"me:{marker}", "--header": f"h X-K: {marker}"}[
+        flag
+    ]
     words = (f"{flag}={value}",) if joined else (flag, value)
     refused = told("jobs", "add", "crawl", "http://a.test/", *words, cwd=tmp_path)
     assert refused.returncode == 2 and "a job stores no password or token" in refused.stderr
     assert marker not in refused.stderr and holders(tmp_path, marker) == []
-    kept = told("jobs", "add", "crawl", "http://a.test/", flag, "env:NAME", cwd=tmp_path)
+    reference = "h X-K: env:NAME" if flag == "--header" else "env:NAME"
+    kept = told("jobs", "add", "crawl", "http://a.test/", flag, reference, cwd=tmp_path)
     assert kept.returncode == 0 and "env:NAME" in told("jobs", "list", cwd=tmp_path).stdout
 
 

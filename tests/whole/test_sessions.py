@@ -18,8 +18,8 @@ from login_site import PASSWORD, TOKEN, LoginSite, served
 from periplus.api import crawling
 from periplus.cli.main import main
 from periplus.model.visit import Purpose
-from periplus.store.postgres.connection import connect
 from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus_postgres.connection import connect
 
 SIGN = 'signed_in = { text = "Signed in as" }\n'
 FIELDS = '[fields]\nusername = "ada"\npassword = "env:DOOR_PASSWORD"\n'
@@ -95,6 +95,20 @@ def test_a_logout_during_a_crawl_is_detected_and_affected_pages_are_fetched_agai
     assert "Sign in" not in texts(tmp_path)
 
 
+def test_a_crawl_that_is_signed_out_pauses_and_goes_on_after_a_new_sign_in(tmp_path):
+    with served(LoginSite(door="401")) as site:
+        site.sessions["mine"] = 6
+        login = f'hosts = ["{site.url}"]\ncookies = {{ sid = "mine" }}\ncheck = "{site.url}/"\n{SIGN}'
+        first = run(tmp_path, site, login, "--max-time", "60")
+        assert "signed out, so the crawl pauses" in " ".join(first.output.split())
+        with contextlib.closing(sqlite3.connect(tmp_path / "c" / "collection.db")) as connection:
+            assert connection.execute("SELECT state FROM run").fetchall() == [("stopped",)]
+        assert 0 < len(read(tmp_path)) < len(whole(site))
+        site.sessions["mine"] = 10**6
+        again = run(tmp_path, site, login)
+    assert (again.exit_code, read(tmp_path)) == (0, whole(site)), again.output
+
+
 def test_a_sign_missing_on_some_pages_is_checked_on_a_page_that_has_it(tmp_path):
     with served(LoginSite(pages=40, lasts=25, sign_on_pages=False, door="form")) as site:
         result = run(tmp_path, site, form_login(site))
@@ -130,6 +144,24 @@ def test_a_header_a_bearer_token_and_cookies_log_in_too(tmp_path, way):
     assert result.exit_code == 0, result.output
     assert read(tmp_path) == whole(site)
     assert leaks(tmp_path / "c", [TOKEN, "given-sid"]) == []
+
+
+@pytest.mark.parametrize("factor", [1, 1000])
+def test_a_firefox_profile_made_by_hand_logs_in(tmp_path, factor):
+    profile = tmp_path / "profile"
+    profile.mkdir()
+    with served(LoginSite(door="401")) as site, contextlib.closing(sqlite3.connect(profile / "cookies.sqlite")) as jar:
+        site.sessions["by-hand"] = 10**6
+        jar.execute("CREATE TABLE moz_cookies (host, path, isSecure, expiry, name, value)")
+        rows = [("127.0.0.1", "/", 0, 4_000_000_000 * factor, "sid", "by-hand"), (".x.test", "/", 1, 0, "own", "other")]
+        jar.executemany("INSERT INTO moz_cookies VALUES (?, ?, ?, ?, ?, ?)", rows)
+        jar.commit()
+        login = f'hosts = ["{site.url}"]\ncookie_file = "{profile}"\ncheck = "{site.url}/"\n{SIGN}'
+        result = run(tmp_path, site, login)
+        assert (result.exit_code, read(tmp_path)) == (0, whole(site)), result.output
+        assert not any("other" in asked.cookie for asked in site.asked)
+        empty = run(tmp_path, site, login.replace("/profile", ""), "--fresh")
+    assert empty.exit_code == 2 and "is Firefox closed?" in empty.output
 
 
 def test_a_netscape_cookie_file_logs_in(tmp_path):

@@ -22,15 +22,16 @@ from served_interface import served
 import stored as small
 from browser import Browser
 from newsweb import NewsRecipe, news_web
-from periplus.api import portal as portals
-from periplus.api import survey
 from periplus.api.collection import Collection
-from periplus.api.topics import TopicOrder, train_topic
-from periplus.model.story import Portal
-from periplus.model.webometrics import Campaign
-from periplus.ui import pages, surveys, tables
+from periplus.ui import pages, tables
 from periplus.ui.routes import SCREENS
-from periplus.urls.units import unit_of
+from periplus_studies import api as survey
+from periplus_studies import screens as surveys
+from periplus_studies.model import Campaign
+from periplus_studies.units import unit_of
+from periplus_topics.api import portal as portals
+from periplus_topics.api.topics import TopicOrder, train_topic
+from periplus_topics.model import Portal
 from stored import page, stored
 
 AXE = "axe-core@4"

@@ -213,7 +213,7 @@ def test_a_worker_ends_with_its_server(tmp_path: Path) -> None:
                 line = entry.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
             except OSError:
                 continue
-            if "periplus.cli worker" in line and str(tmp_path) in line:
+            if "-m periplus worker" in line and str(tmp_path) in line:
                 found.append(line)
         return found
 

@@ -121,7 +121,7 @@ def test_without_a_compiler_it_installs_and_reports_that_it_is_slow(dist: Path, 
     subprocess.run([*line, *options], check=True, timeout=BUILD_S, env=environment)
     assert not list(tmp_path.rglob("*.so"))
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "packages")}
-    line = [sys.executable, "-m", "periplus.cli", "--version"]
+    line = [sys.executable, "-m", "periplus", "--version"]
     ran = subprocess.run(line, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
     assert "reader: interpreted (slow): not compiled; install a C compiler" in ran.stdout
 

@@ -191,7 +191,7 @@ def flags_for(resolve: Iterable[str], mine: Iterable[str] = (), **values: object
 
 
 def command(*words: str | Path) -> list[str]:
-    return [sys.executable, "-m", "periplus.cli", *map(str, words)]
+    return [sys.executable, "-m", "periplus", *map(str, words)]
 
 
 def told(*words: str | Path, cwd: Path, given: str = "") -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from periplus.acquire.politeness import HeldHost
@@ -133,6 +134,10 @@ class Memory:
         self._young[text] = min(before, clicks)
         return clicks < before
 
+    def depths(self, texts: Iterable[str]) -> Iterator[int]:
+        """The depths of these URLs, as far as they were seen lately; a large number for others."""
+        return map(self._young.get, texts, repeat(1 << 62))
+
     def forget(self) -> None:
         self._young.clear()
         self._old.clear()
@@ -217,8 +222,10 @@ class Discovery:
         next_depth = None if depth is None else depth + 1
         home = root_of(source)  # a fast test: most links stay on their host, and so within its site
         candidates: list[Candidate] = []
-        links = document.links
-        for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
+        links, least = document.links, PRIORITY_WITHOUT_DEPTH if next_depth is None else next_depth
+        columns = zip(links.targets, links.kinds, links.nofollow, self._followed.depths(links.targets), strict=True)
+        new = [link for link in columns if link[3] > least or link[1] not in _FOLLOWED_CODES or link[2]]
+        for target, kind, nofollow, _ in new:
             below = next_depth if kind in _CLICK_CODES else None
             if kind in _FOLLOWED_CODES and not nofollow:
                 clicks = None if not target.startswith(home) and self._is_cross_site(source, target) else below
@@ -289,7 +296,7 @@ class Discovery:
         if request.purpose is Purpose.ROBOTS:
             return read
         match visit.outcome:
-            case Fetched(status=status) as fetched if 200 <= status < 300:
+            case Fetched(status=status, cut=cut) as fetched if 200 <= status < 300 and cut is not Cut.BOT_WALL:
                 if request.purpose is Purpose.SITEMAP:
                     return self._with_sitemap(read, fetched)
                 if self._settings.storage.keep_parts and (part := as_part(fetched)):
@@ -299,7 +306,7 @@ class Discovery:
                     request.url, fetched, with_xml=self._settings.storage.keep_xml, wiki_links=self._rules.wiki_links
                 )
                 candidates = self.of_page(request.url, document, request.depth)
-                return replace(read, document=document, candidates=candidates)
+                return Completion(lease, task, read.visit, None, document=document, candidates=candidates)
             case Redirected(target=target) if (
                 request.hops < self._settings.limits.redirect_hops and target != request.url
             ):

@@ -11,8 +11,8 @@ from periplus.acquire.politeness import may_pass
 from periplus.document.blocks import blocks_of
 from periplus.document.decode import decode
 from periplus.document.digest import body_digest
+from periplus.document.headers import bot_wall, sniffed_media_type
 from periplus.document.headers import media_type as type_of
-from periplus.document.headers import sniffed_media_type
 from periplus.document.links import anchors, fragment_verdict
 from periplus.document.metadata import metadata
 from periplus.document.reader import Reader, tree_of
@@ -82,6 +82,8 @@ def _outcome(response: Response, limits: FetchLimits) -> Outcome:
         return Fetched(response.status, response.headers, b"")
     body, inflating = inflate(response.body, response.headers.get("content-encoding"), limits)
     cut = response.cut if response.cut is not Cut.NONE else inflating
+    if cut is not Cut.NOT_WANTED and bot_wall(response.status, response.headers, body):
+        cut = Cut.BOT_WALL
     return Fetched(response.status, response.sent or response.headers, body, cut)
 
 
@@ -130,6 +132,8 @@ _REASON_OF_CAUSE = {
 def reason_of(outcome: Outcome) -> Reason:
     """The reason (and so the state) of a URL after this outcome, without regard to retries."""
     match outcome:
+        case Fetched(cut=Cut.BOT_WALL):
+            return Reason.BOT_WALL
         case Fetched(status=status, cut=cut) if 200 <= status < 300:
             if cut is Cut.NOT_WANTED:
                 return Reason.OTHER_MEDIA
@@ -174,6 +178,8 @@ def completion_of(read: Completion, politeness: Politeness) -> Completion:
             rule = f"robots.txt line {line}: {decisive}" if line else decisive
         case Failed(cause=cause, detail=detail):
             rule = f"{cause.value}: {detail}" if detail else cause.value
+        case Fetched(status=status, headers=headers, body=body, cut=Cut.BOT_WALL):
+            rule = f"{bot_wall(status, headers, body)}, status {status}"
         case Fetched(cut=cut) if cut:
             rule = cut.value
         case _:
@@ -252,7 +258,7 @@ def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Comp
     match visit.outcome:
         case Redirected(target=target) if request.hops < limits.redirect_hops and target != request.url:
             onward = replace(request, url=target, hops=request.hops + 1, attempt=0)
-        case Redirected() | Skipped():
+        case Redirected() | Skipped() | Fetched(cut=Cut.BOT_WALL):
             pass
         case Fetched(status=status) as fetched if 200 <= status < 300:
             if request.purpose is Purpose.CHECK:

@@ -14,7 +14,7 @@ from periplus.document.decode import decode
 from periplus.document.headers import media_type, sniffed_media_type
 from periplus.errors import InvalidUrl, PeriplusError
 from periplus.model.page import HTML_TYPES
-from periplus.model.visit import Fetched, Headers, Redirected, Visit
+from periplus.model.visit import Cut, Fetched, Headers, Redirected, Visit
 from periplus.model.web import Origin, Url
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_name, is_within, origin_of, path_and_query, registered_domain
@@ -198,6 +198,8 @@ def evidence(visit: Visit, login: Login) -> LoginEvidence:
     match visit.outcome:
         case Redirected(target=target) if _is_form(target, login) or _begins(target, login.signed_out.address):
             return LoginEvidence.OUT
+        case Fetched(cut=Cut.BOT_WALL):
+            return LoginEvidence.NONE
         case Fetched(status=401 | 403):
             return LoginEvidence.OUT
         case Fetched(status=status) as fetched if 200 <= status < 300 and _is_html(fetched):

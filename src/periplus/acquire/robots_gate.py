@@ -185,6 +185,8 @@ class RobotsGate:
                 return
             case Fetched(status=status, cut=cut) if cut in TRUNCATIONS and status < 300:
                 answer = robots_from_answer(status, cut.value)
+            case Fetched(status=status, cut=Cut.BOT_WALL) if status == 429 or status >= 500:
+                answer = robots_from_answer(status, Cut.BOT_WALL.value)
             case Fetched(status=status, body=body, headers=headers):
                 answer, cache_control = robots_from_answer(status, "", body), headers.get("cache-control")
             case Redirected(status=status):
@@ -263,5 +265,6 @@ _DOWN = {
     Cause.CONNECT.value: Reason.HOST_DOWN,
     Cause.PROXY.value: Reason.HOST_DOWN,
     Cause.TLS.value: Reason.TLS,
+    Cut.BOT_WALL.value: Reason.BOT_WALL,
 }
 _NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))

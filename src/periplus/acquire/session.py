@@ -40,6 +40,8 @@ from periplus.urls.hosts import host_key, origin_of
 
 log = logging.getLogger(__name__)
 
+# end of the message of a run that was signed in before: it waits for the user
+SIGNED_OUT = "; signed out, so the crawl pauses: sign in again, then the same command goes on"
 MOST_TRIES = 3  # failed sign-ins in a row before the crawl ends
 MOST_HOPS = 10  # redirects between the form and the page after it
 MOST_WITHHELD = 16  # pages without the sign before the page to check is requested; each may have some MB
@@ -217,7 +219,7 @@ class LoginSession:
         self.tries += 1
         log.warning("%s try=%d: %s", self.login, self.tries, why)
         if self.tries > MOST_TRIES or not (passes or (self.login.form is not None and self.since)):
-            self.failure = why
+            self.failure = why + (SIGNED_OUT if self.since else "")
         elif self.probing and not passes:  # signed out: sign in again
             self.probing = False
             self.begin()

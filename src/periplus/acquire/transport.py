@@ -5,6 +5,7 @@ from __future__ import annotations
 import calendar
 import contextlib
 import math
+import re
 import select
 import socket
 import time
@@ -21,7 +22,7 @@ from periplus.model.ports import Clock, Response
 from periplus.model.visit import Cause, Certificate, Cut, Headers, Purpose, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import CONTROL, VERSION, FetchLimits, Identity
-from periplus.urls.hosts import host_key, special_network
+from periplus.urls.hosts import host_key, is_named, special_network
 from periplus.values import frozen
 
 # libcurl's multi interface, driven by a selector.
@@ -127,6 +128,20 @@ def resolve_entries(entries: Sequence[str]) -> list[str]:
     return resolved
 
 
+_HEADER = re.compile(r"(\S+) +([!#$%&'*+.^`|~\w-]+): *([\x20-\x7e]+)", re.ASCII)
+_OWN_FIELDS = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "range", "te"})
+
+
+def header_of(entry: str) -> tuple[str, str]:
+    """(host, header line) of an entry of the setting `header`. Raises UsageError, without the value."""
+    match = _HEADER.fullmatch(entry)
+    if match is None:
+        raise UsageError(f"header takes HOST NAME: VALUE in ASCII, not {entry.partition(': ')[0]!r}")
+    if match[2].lower() in _OWN_FIELDS:
+        raise UsageError(f"header: the transport itself sends {match[2]}")
+    return match[1].lower(), f"{match[2]}: {match[3]}"
+
+
 @frozen
 class Wire:
     """The configuration of a transport."""
@@ -202,6 +217,7 @@ class _Slot:
         self.easy = pycurl.Curl()
         self.plain_headers = [f"Accept: {ACCEPT}", f"Accept-Encoding: {ACCEPT_ENCODING}"]
         self.method = pycurl.HTTPGET  # of the last request
+        self.of_hosts = [header_of(entry) for entry in wire.identity.header]
         self.special = False  # whether the last request had additional header lines
         self.is_alone = False  # whether the last request had its own connection
         self.header_most = wire.limits.header_bytes
@@ -252,7 +268,7 @@ class _Slot:
             self.easy.setopt(pycurl.POSTFIELDS, request.body)
         extra = self._extra_headers(request)
         if extra or self.special:
-            accepts = any(line.startswith("Accept:") for line in request.fields)
+            accepts = any(line[:7].lower() == "accept:" for line in extra)
             # as bytes, since servers send validators with other characters and pycurl accepts only ASCII in str
             lines = map(header_line, extra)
             self.easy.setopt(pycurl.HTTPHEADER, [*self.plain_headers[accepts:], *lines])
@@ -267,6 +283,7 @@ class _Slot:
         extra += [f"{name}: {value}" for name, value in validators if value and not CONTROL.search(value)]
         if self.wire.auth_hosts and host_key(request.url) in self.wire.auth_hosts:
             extra.append("Authorization: Basic " + b64encode(self.wire.identity.auth.encode()).decode())
+        extra += [line for host, line in self.of_hosts if is_named(host_key(request.url), frozenset({host}))]
         if self.wire.credentials is not None and (lines := self.wire.credentials(request.url)) is not None:
             extra = [*(field for field in extra if not field.startswith("Cookie:")), *lines]
         return extra

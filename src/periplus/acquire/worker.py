@@ -643,7 +643,8 @@ class Worker:
             pace = finish_request(host.pace_of(origin), visit, self._politeness, now)
             host.keep_pace(origin, pace)
             if given_up(pace, self._politeness):
-                self._robots_gate.give_up(host, origin, Reason.HOST_DOWN, pace.waits_for)
+                why = Reason.BOT_WALL if pace.waits_for == Reason.BOT_WALL else Reason.HOST_DOWN
+                self._robots_gate.give_up(host, origin, why, pace.waits_for)
         host.pace = suspend(host.pace, now - visit.took_s + host.pace.gap_s, host.pace.waits_for)
 
     @contextlib.contextmanager

@@ -23,7 +23,7 @@ from periplus.analyse.audit_input import (
 )
 from periplus.document.language import is_language
 from periplus.errors import ExtensionError
-from periplus.extensions import guarded, loaded
+from periplus.features import blame, loaded
 from periplus.model.arrays import Ints, Mask, Unsigned64
 from periplus.model.audit import VERDICTS, Category, IssueKind, Severity, SharedCause, Verdict
 from periplus.model.graph import REASONS
@@ -407,6 +407,9 @@ _CHECKS: dict[str, Check] = {
     "soft-404": _links_to(Verdict.MISSING),
     "suspect-link": _links_to(Verdict.SUSPECT),
     "refused-link": _links_to(Verdict.REFUSED),
+    "bot-wall": lambda site: IssueColumns(
+        np.flatnonzero(site.urls.own & (site.urls.reason == REASONS.index(Reason.BOT_WALL)))
+    ),
     "nofollow-inside": _nofollow,
     "broken-start": lambda site: IssueColumns(np.flatnonzero(site.urls.start & site.dead)),
     "link-to-redirect": _links_to_moved_urls,
@@ -474,7 +477,7 @@ def findings() -> tuple[Finding, ...]:
     """FINDINGS, then those of installed packages whose codes are new."""
     codes = {finding.kind.code for finding in FINDINGS}
     added = (
-        replace(finding, check=_harmless(guarded(package, finding.check)))
+        replace(finding, check=_harmless(blame(package)(finding.check)))
         for package, finding in loaded("findings", Finding).values()
         if finding.kind.code not in codes
     )

@@ -361,6 +361,7 @@ _NO_REQUEST = {
     Reason.BUG: "an internal error",
     Reason.SCHEME: "no crawler fetches this scheme",
 }
+_BOT_WALL = "a bot wall refuses crawlers, perhaps not browsers"
 
 
 @frozen
@@ -416,6 +417,8 @@ def judge(evidence: Evidence, *, spacing_s: float) -> Judgement:
         return Judgement(Verdict.BROKEN, evidence.problem)
     if evidence.reason is Reason.ROBOTS:
         return Judgement(Verdict.REFUSED, "robots.txt disallows it")
+    if evidence.reason is Reason.BOT_WALL:
+        return Judgement(Verdict.REFUSED, _BOT_WALL)
     if not evidence.attempts:
         return Judgement(Verdict.UNCHECKED, _NO_REQUEST.get(evidence.reason, "not requested"))
     attempts = [attempt for attempt in evidence.attempts if attempt.cause not in _OURS]
@@ -434,6 +437,8 @@ def judge(evidence: Evidence, *, spacing_s: float) -> Judgement:
 def _judge_attempt(attempt: Attempt) -> Judgement:
     """The verdict of a single attempt."""
     status, cause = attempt.status, attempt.cause
+    if attempt.cut is Cut.BOT_WALL:
+        return Judgement(Verdict.REFUSED, _BOT_WALL)
     if cause in _UNREACHABLE:
         return Judgement(Verdict.BROKEN, _UNREACHABLE[cause])
     if cause is Cause.TLS:

@@ -48,10 +48,10 @@ from periplus.analyse.verdicts import (
     looks_missing,
     says_missing,
 )
-from periplus.api.changing import changing
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import COMPLETE_REASONS, MissingPages, UrlEvidence
 from periplus.api.facts import Start, known_sizes
+from periplus.api.homes import changing
 from periplus.api.page_notes import notes_of_site
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body

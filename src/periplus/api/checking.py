@@ -13,7 +13,6 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.fetch import check_side_request
 from periplus.analyse.issues import audit_rules
 from periplus.analyse.verdicts import SILENT, net_seems_down, probe_url
-from periplus.api.changing import changing
 from periplus.api.crawling import (
     LOGIN_NOTE,
     REFRESH,
@@ -26,7 +25,7 @@ from periplus.api.crawling import (
     work,
 )
 from periplus.api.evidence import FAILURE_REASONS, UrlEvidence
-from periplus.api.homes import folder_of, home_of, workable
+from periplus.api.homes import changing, folder_of, home_of, workable
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
 from periplus.model.audit import Verdict

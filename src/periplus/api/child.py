@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from typing import cast
 
-from periplus.api import survey, topical_run
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
+from periplus.features import parts
 from periplus.logs import JsonLines, configure_child
 from periplus.model.web import Url
 from periplus.settings import settings_from
-
-# by kind of run; the default is round robin over hosts
-POLICIES: dict[str, PolicyMaker] = {survey.SURVEY: survey.policy_of, topical_run.KIND: topical_run.policy_of}
 
 
 def main() -> None:
@@ -34,7 +32,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: parent.ended.set())
     store = order.home.store(content["run_id"], order.settings)
     try:
-        make = POLICIES.get(order.kind)
+        part = parts("policies").get(order.kind)  # by kind of run; the default is round robin over hosts
+        make = cast("PolicyMaker", part.load(object)) if part else None
         run_worker(store, order, parent.ended.is_set, make(store, order) if make else None)
     finally:
         store.close()

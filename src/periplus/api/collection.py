@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
-from periplus.extensions import extensions
+from periplus.features import parts, service
 from periplus.files import keep_text, kept_text
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally, WorkerRow
@@ -43,9 +43,9 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.model.duplicates import Duplicates
     from periplus.model.results import ReportData, SitesReport
     from periplus.model.search import SearchResult, VectorNote
-    from periplus.model.topic import KeywordList
 
 REPORT_FILE = "report.html"
+KEYWORD_HITS = 200  # search results that represent a query
 REPORT_TEXT = "report.read"  # the last report as it was written, see files.keep_text
 
 
@@ -237,8 +237,8 @@ class Collection:
         from periplus.api.exporting import export_rows, exported_columns
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with export_rows(self.folder, name) as exported:
-                yield from exported.rows
+            with export_rows(self.folder, name) as (_, rows):
+                yield from rows
 
         return Rows(name, exported_columns(self.folder, name), read)
 
@@ -291,12 +291,12 @@ class Collection:
         number of rounds). Raises UsageError with the reason if there is no map.
         """
         from periplus.api.facts import RankOrder
-        from periplus.api.segments import rules_at, segments_of
+        from periplus.api.page_segments import rules_at, segments_of
         from periplus.api.site import site_of
 
-        with _without_collector(), self._time_limit():
-            made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
-            rules = rules_at(self.folder)
+        with _without_collector(), self._limit_reads():
+            made = site_of(self._reader, site, RankOrder(scale, damping, rounds), self._clock.now())
+            rules = rules_at(self.place)
             return made.with_segments(segments_of(self._reader, rules) if rules else None)
 
     def sites(self) -> tuple[SiteKey, ...]:
@@ -367,23 +367,27 @@ class Collection:
         vector: adds its nearest pages and fuses both rankings; the query may then be empty. watch: called with (pages
         indexed, pages left); True stops indexing. Raises UsageError.
         """
+        target = url_id(self.resolve(like)) if isinstance(like, str) else like
+        with self._opened_search() as search:
+            behind = search.catch_up(self._clock.now(), watch)
+            return search.find(query, limit, page, facets=facets, behind=behind, like=target)
+
+    @contextlib.contextmanager
+    def _opened_search(self) -> Iterator[Search]:
         if self._search is None:
             from periplus.api.searching import Search, SearchedFolder
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
-        target = url_id(self.resolve(like)) if isinstance(like, str) else like
         with self._time_limit():
-            behind = self._search.catch_up(self._clock.now(), watch)
-            return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
+            yield self._search
 
     def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
         """Replaces the collection's vectors by those in a file (formats: docs/vectors.md).
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import import_vectors
-        from periplus.api.shared_index import require_place
+        from periplus.api.embedding import import_vectors, require_place
 
         require_place(self.folder)
         return import_vectors(self.folder, Path(path), watch)
@@ -395,17 +399,15 @@ class Collection:
         most: int = 10,
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
-    ) -> KeywordList:
+    ) -> Any:
         """Keywords of a topic, as in `periplus keywords`.
 
         targets: a site, or pages that are treated as one text. query: use the pages it finds, compared with all others.
         Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
-        from periplus.api.keywords import ANSWERS, KeywordFinder
-
-        hits = self.search(query, limit=ANSWERS).hits if query is not None else ()
+        hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._time_limit():
-            finder = KeywordFinder(self._connection, most, method, watch)
+            finder = service("keywords")(self._connection, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)
@@ -439,12 +441,12 @@ class Collection:
 
     def _report_page(self, site: str, near: bool | None) -> str:
         """The report as HTML. That of the whole collection is kept in its folder until something changes."""
-        from periplus.api.segments import rules_at
+        from periplus.api.page_segments import rules_at
 
         def key_now() -> str:
             """Everything that the report depends on."""
             running = self._reader.activity(self._clock.now()).is_running
-            packages = [row.package for row in extensions("findings").values()]
+            packages = [row.package for row in parts("findings").values()]
             return repr((VERSION, packages, schema.files_state(self.folder), near, rules_at(self.folder), running))
 
         key, file = key_now(), self.folder / REPORT_TEXT
@@ -461,8 +463,8 @@ class Collection:
 
     def _report_data(self, site: str, near: bool | None) -> ReportData | SitesReport:
         from periplus.api.facts import RankOrder, site_starts
+        from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
-        from periplus.api.segments import rules_at
 
         with self._time_limit():
             now = self._clock.now()
@@ -520,7 +522,7 @@ class Collection:
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
-        from periplus.api.segments import require_segment, rules_at, segments_of
+        from periplus.api.page_segments import require_segment, rules_at, segments_of
 
         if only or columns:
             require_segment(self.place, only)

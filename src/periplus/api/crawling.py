@@ -19,12 +19,11 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
-from periplus.acquire.session import LoginSessions
-from periplus.acquire.transport import CurlTransport, Wire, resolve_entries
+from periplus.acquire.session import SIGNED_OUT, LoginSessions
+from periplus.acquire.transport import CurlTransport, Wire, header_of, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
-from periplus.api.homes import home_of, leave_nothing, shares_index, workable
+from periplus.api.homes import database_at, home_of, leave_nothing, workable
 from periplus.api.logins import logins_of, resolve_secrets
-from periplus.api.parts import UrlExchange, check_part, settled_part
 from periplus.api.rules import rules_text
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
 from periplus.document.formats.table import may_be_kept, may_be_read
@@ -43,11 +42,12 @@ from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
+from periplus.store.part_messages import PART
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
 from periplus.urls.parameters import apply, rules_of
-from periplus.urls.parts import parse_part, part_of
 from periplus.urls.scope import own_hosts, site_scope
+from periplus.urls.web_parts import parse_part, part_of
 from periplus.values import Pairs, Place, frozen
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM
 MOST_DEATHS = 20  # dead workers in one run after which no more are started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
-    Reason.TRAP, Reason.NOT_ARCHIVED,
+    Reason.TRAP, Reason.NOT_ARCHIVED, Reason.BOT_WALL,
     Reason.ALIVE,
 )  # fmt: skip
 
@@ -180,6 +180,8 @@ def check_order(order: CrawlOrder) -> None:
         if not local.is_dir():
             raise UsageError(f"the folder {local}, which serves {host.removesuffix(':80')}, does not exist")
     resolve_entries(identity.resolve)
+    for entry in identity.header:
+        header_of(entry)
     for what, name in (("cookie file", identity.cookie_file), ("file of certificate authorities", identity.ca_file)):
         if name and not Path(name).is_file():
             raise UsageError(f"cannot read the {what} {name}: there is no such file")
@@ -216,10 +218,9 @@ def _apply_rules(order: CrawlOrder) -> CrawlOrder:
 def _crawl_alone(order: CrawlOrder, home: CrawlHome, watch: Callable[[Progress], bool], labour: Labour) -> CrawlEnd:
     clock = SystemClock()
     went_on = home.prepare(order.rules, clock.now())
-    own = settled_part(home, order.part, order.exchange)
-    if own is not None:
-        order = dataclasses.replace(order, part=str(own[0]), exchange=own[1])
-        check_part(order.settings)
+    if order.part or order.exchange or home.note(PART):
+        part, exchange = service("part of a web")(home, order)
+        order = dataclasses.replace(order, part=part, exchange=exchange)
     run_id = home.begin_run(order.kind, order.starts, order.settings, clock.now())
     JsonLines.run = run_id
     store = home.store(run_id, order.settings)
@@ -410,9 +411,12 @@ class Supervisor:
         self._ticked, self._paused_s = self._started, 0.0  # paused time does not count towards max_time
         self._deaths = 0  # workers that failed
         self._index_worker: subprocess.Popen[bytes] | None = None
-        self._is_indexed = order.settings.storage.index and (not order.store or shares_index(order.store))
+        shares_index = not order.store or database_at(order.store).shares_index(order.store)
+        self._is_indexed = order.settings.storage.index and shares_index
         self.stop_note = ""
-        self.exchange = UrlExchange(store, parse_part(order.part), order.exchange) if order.exchange else None
+        self.exchange = (
+            service("exchange of URLs")(store, parse_part(order.part), order.exchange) if order.exchange else None
+        )
 
     @property
     def elapsed_s(self) -> float:
@@ -585,7 +589,7 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
     troubles = {reason: counts.by_reason.get(reason, 0) for reason in _TROUBLES}
     worst = max(troubles, key=lambda reason: troubles[reason])
     if stop_note.startswith((LOGIN_NOTE, ARCHIVE_NOTE)):
-        return "failed", stop_note
+        return "stopped" if stop_note.endswith(SIGNED_OUT) else "failed", stop_note
     if not read:
         return ("stopped", stop_note) if stop_note and not counts.fetched else ("failed", f"no page was read; {first}")
     if stop_note:
@@ -600,8 +604,8 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
 
 
 _TROUBLES = (
-    "unreachable", "server-error", "refused", "robots-unreachable", "host-down", "tls", "bad-answer", "private-address",
-    "bug",
+    "unreachable", "server-error", "refused", "bot-wall", "robots-unreachable", "host-down", "tls", "bad-answer",
+    "private-address", "bug",
 )  # fmt: skip
 
 

@@ -8,16 +8,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from periplus.api.changing import changing
-from periplus.api.homes import home_of, name_of
+from periplus.api.homes import changing, database_at, home_of, name_of
 from periplus.errors import StoreError, UsageError
-from periplus.extras import extra_needed
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
 from periplus.store import column_files
-from periplus.store.sqlite import changes, deletion, portal_rows, reading, runs, schema
+from periplus.store.sqlite import changes, deletion, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import Follow
@@ -79,20 +77,16 @@ def delete(
     """
     with _exclusive_access(place) as (folder, follow):
         _check(folder, request)
-        for file in (column_files.STORIES, column_files.ISSUES, portal_rows.ENTRIES):  # caches that name pages
+        for file in (column_files.STORIES, column_files.ISSUES, column_files.ENTRIES):  # caches that name pages
             (folder / file).unlink(missing_ok=True)
         done = deletion.delete(folder, request, watch, follow)
         _tell_index(folder)
         if shrink:
             deletion.shrink(folder)
             if isinstance(place, str):
-                from periplus.api.following import shrink as shrink_database
-
-                shrink_database(place)
+                database_at(place).shrink(place)
     if isinstance(place, str):
-        from periplus.api.database import withdraw_index
-
-        withdraw_index(place)
+        database_at(place).withdraw_index(place)
     return done
 
 
@@ -169,9 +163,7 @@ def remove_collection(place: Place, typed: str) -> None:
     if typed not in (name, name.removesuffix(SUFFIX)):
         raise UsageError(f"nothing was deleted: type the collection's name, {name}, not {typed[:100]!r}")
     if isinstance(place, str):
-        with extra_needed():
-            from periplus.api.database import remove
-        remove(place)
+        database_at(place).remove(place)
     else:
         _remove_folder(place)
 

@@ -8,8 +8,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from periplus.api.homes import open_reader
-from periplus.api.shared_index import VECTORS, publish_vectors, publishing, shared_index, take_over_vectors
+from periplus.api.homes import address_of_copy, home_of, open_reader, shared_index
 from periplus.errors import StoreError, UsageError
 from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
@@ -32,12 +31,23 @@ def import_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lamb
     shared = shared_index(folder)
     if shared is None:
         return _import_vectors(folder, path, watch)
-    with publishing(shared.address, VECTORS) as still_alone:
-        if still_alone is None:
-            raise StoreError(f"another process is importing vectors of {shared.address}: wait for its end")
+    with shared.publishing(vectors.FOLDER) as publish:
+        if publish is None:
+            raise StoreError(
+                f"another process is importing vectors of {home_of(address_of_copy(folder))}: wait for its end"
+            )
         note = _import_vectors(folder, path, watch)
-        publish_vectors(shared, still_alone)
+        publish()
     return note
+
+
+def require_place(folder: Path) -> None:
+    """Raises UsageError for a copy without shared index: vectors stored in it would be lost."""
+    if address_of_copy(folder) and shared_index(folder) is None:
+        raise UsageError(
+            "vectors of a collection in a database are stored with its shared index, whose place is not set: add "
+            "index=PLACE to the address, a folder or URL (s3://bucket/folder) that all readers reach"
+        )
 
 
 def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
@@ -52,7 +62,8 @@ def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> V
 
 def ensure_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
     """Like `import_vectors`, unless the collection already has the vectors of this file."""
-    take_over_vectors(folder)
+    if shared := shared_index(folder):
+        shared.take_over_vectors()
     has = vectors.open_vectors(folder)
     if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
         return has.note

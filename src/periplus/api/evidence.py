@@ -43,7 +43,7 @@ from periplus.values import frozen
 
 HOPS_MOST = 101  # redirects followed: more than any setting allows a crawl or check to follow
 COMPLETE_REASONS = FETCHED_REASONS - {Reason.TRUNCATED}  # the page exists: it can only be a soft 404
-FAILURE_REASONS = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.TRUNCATED]
+FAILURE_REASONS = [*REASONS_OF[State.FAILED], Reason.REFUSED, Reason.BOT_WALL, Reason.TRUNCATED]
 # reasons of URLs that a crawl does not request but a check does
 _LEFT = frozenset([*REASONS_OF[State.DISCOVERED], Reason.SCOPE]) - {
     Reason.WAITING,

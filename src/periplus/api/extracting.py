@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.homes import open_reader
-from periplus.api.segments import rules_file
+from periplus.api.page_segments import rules_file
 from periplus.errors import NoCollection
 from periplus.model.web import Url, UrlId
 from periplus.settings import read_rules

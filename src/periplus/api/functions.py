@@ -9,16 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from periplus.api.collection import Collection
-from periplus.api.homes import collections_at, folder_of, place_at
+from periplus.api.homes import collections_at, database_at, folder_of, place_at
 from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
+from periplus.features import is_address
 from periplus.model.tables import Column, ColumnKind
 from periplus.model.web import SiteKey, Url
 from periplus.settings import SETTINGS_FILE, SUFFIX, read_settings, settings_from
-from periplus.store.database_address import is_address
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_name
 from periplus.values import JsonObject, frozen
@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # imported by the functions that need them
     from periplus.model.audit import Fault, FieldGrade, Issue
     from periplus.model.collection import DeletionPlan
     from periplus.model.search import SearchResult
-    from periplus.model.story import Influence, Stories
-    from periplus.model.topic import KeywordList
 
 __all__ = [
     "CheckResult",
@@ -38,13 +36,10 @@ __all__ = [
     "crawl",
     "delete",
     "export",
-    "influence",
-    "keywords",
     "open_collection",
     "refresh",
     "search_collections",
     "sql",
-    "stories",
 ]
 
 Watch = Callable[["Progress"], bool]
@@ -56,9 +51,7 @@ def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collecti
     time_limit_s: most CPU seconds of a query; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
-        from periplus.api.database import DatabaseCollection
-
-        return DatabaseCollection(str(place), time_limit_s)
+        return database_at(str(place)).collection(str(place), time_limit_s, None)
     return Collection(Path(place), time_limit_s)
 
 
@@ -155,59 +148,6 @@ def check(  # noqa: PLR0913 - the options of a check
     if end is not None and end.run_id:
         store_issues(place, end.run_id, issues)
     return CheckResult(end, tuple(issues), tuple(issues.faults(len(issues))), grades_now(where, issues.sums()))
-
-
-def stories(
-    folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
-) -> Stories:
-    """Stories that several sites of a collection share, most important first, as in `periplus stories`.
-
-    least_sites: minimum number of sites per story. watch: called with (step, done, total). Raises NoCollection,
-    StoreError.
-    """
-    from periplus.api.stories import stories_of
-
-    return stories_of(folder_of(folder), least_sites=least_sites, watch=watch)
-
-
-def influence(
-    source: Path | str | Stories,
-    *,
-    objective: str = "dl",
-    budget: float = 20,
-    by_posts: bool = False,
-    for_future: bool = False,
-) -> Influence:
-    """The best sites to read, best first, as in `periplus influence`.
-
-    source: stories, a collection's folder, or a file of cascades (one story per line, `site,hours site,hours ...`).
-    objective: `dl` (detection likelihood), `dt` (detection time), `pa` (population affected). budget: number of sites;
-    with by_posts, number of posts, or below 1 their share. for_future: optimise for future stories. Raises UsageError.
-    """
-    from periplus.api.stories import ReadingRequest, cascades_from, stories_of
-    from periplus.api.stories import influence as chosen
-    from periplus.model.story import Objective
-
-    if objective not in (choices := [choice.value for choice in Objective]):
-        raise UsageError(f"unknown objective {objective!r}: choose among {', '.join(choices)}")
-    given: Any = source
-    if isinstance(source, (str, Path)):
-        is_collection = is_address(str(source)) or Path(source).is_dir()
-        given = stories_of(folder_of(source)) if is_collection else cascades_from(Path(source))
-    return chosen(given, ReadingRequest(Objective(objective), budget, by_posts, for_future))
-
-
-def keywords(
-    folder: Path | str,
-    *targets: str,
-    query: str | None = None,
-    most: int = 10,
-    method: str = "learnt",
-    watch: Callable[[int], None] = lambda pages: None,
-) -> KeywordList:
-    """Keywords of a site, of pages or of search results: see `Collection.keywords`. Raises UsageError, NoCollection."""
-    with Collection(folder_of(folder)) as collection:
-        return collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
 
 
 def export(

@@ -1,4 +1,4 @@
-"""Opens a collection in a folder or a database; the only module that distinguishes the two."""
+"""Opens collections, wherever they are stored: in folders, or in databases that features provide."""
 
 from __future__ import annotations
 
@@ -7,22 +7,160 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from periplus.errors import NoCollection, StoreError
-from periplus.extras import extra_needed
-from periplus.model.ports import CrawlHome
+from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.features import is_address, store_at
+from periplus.masking import without_secrets
+from periplus.model.ports import Clock, CrawlHome
 from periplus.settings import SUFFIX, Settings
-from periplus.store.database_address import address_of, is_address
 from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.reading import Follow
 from periplus.store.sqlite.schema import DATABASE
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
 
-if TYPE_CHECKING:  # imports NumPy
+if TYPE_CHECKING:  # imports NumPy, or this module
+    from periplus.api.collection import Collection
+    from periplus.api.searching import SearchedCollection
+    from periplus.children import Parent
     from periplus.model.dataset import ResultStore, WholeRows
+    from periplus.model.results import ImportResult
+    from periplus.store.job_queue import JobQueue
+
+Watch = Callable[[str, int], None]  # (table being copied, rows so far)
+
+
+class CollectionStore(Protocol):
+    """Where collections are stored. place: a folder, or an address with its password.
+
+    Methods raise UsageError for an invalid address, NoCollection and StoreError.
+    """
+
+    def name(self, place: Any) -> str:
+        """Name of a collection: that of its folder or database schema."""
+
+    def home(self, place: Any) -> CrawlHome: ...
+
+    def reader(self, place: Any) -> CollectionReader:
+        """The reader of a collection, to be closed by the caller."""
+
+    def folder(self, place: Any, watch: Watch) -> Path:
+        """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database."""
+
+    def editing(self, place: Any) -> AbstractContextManager[Path]:
+        """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back
+        to the database at the end.
+        """
+
+    def changing(self, place: Any, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+        """See `changing`."""
+
+    def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
+        """Store for results of engines, within one transaction."""
+
+
+class FolderStore:
+    """The collections in folders."""
+
+    def name(self, place: Path) -> str:
+        return place.resolve().name
+
+    def home(self, place: Path) -> CrawlHome:
+        from periplus.store.sqlite.frontier import FolderHome  # readers of a folder do without it
+
+        return FolderHome(place)
+
+    def reader(self, place: Path) -> CollectionReader:
+        return SqliteReader.of(place)
+
+    def folder(self, place: Path, watch: Watch) -> Path:
+        return place
+
+    def editing(self, place: Path) -> AbstractContextManager[Path]:
+        return contextlib.nullcontext(place)
+
+    def changing(self, place: Path, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+        return contextlib.nullcontext((place, contextlib.nullcontext))
+
+    def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
+        from periplus.store.sqlite import analysis_rows
+
+        return analysis_rows.results(place, now)
+
+
+class IndexSharing(Protocol):
+    """The search index and the vectors that readers of a collection in a database share."""
+
+    def publishing(self, what: str) -> AbstractContextManager[Callable[[], None] | None]:
+        """Takes the right to publish the index or the vectors, named by their folder. Yields None if another process
+        has it, else a function that publishes those of the local copy.
+        """
+
+    def take_over_vectors(self) -> None:
+        """Downloads the published vectors into the local copy if they differ."""
+
+
+class DatabaseStore(CollectionStore, Protocol):
+    """The collections in databases of one kind; a feature declares it for a scheme of addresses. Raises as its base."""
+
+    def plain(self, place: str) -> str:
+        """The address without password and storage places, by which users recognise it."""
+
+    def collection(self, place: str, time_limit_s: float, watch: Watch | None) -> Collection: ...
+
+    def queue(self, place: str, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+        """The jobs of a collection, and the clock of all its machines. make, waits: see `jobs.runner.opened_queue`."""
+
+    def copy_folder(self, place: str) -> Path:
+        """Folder of the copy that `folder` makes."""
+
+    def shares_index(self, place: str) -> bool:
+        """Whether readers of a collection share a search index."""
+
+    def shared_index(self, place: str, folder: Path) -> IndexSharing | None:
+        """The shared index. folder: the local copy; None if every reader has an index."""
+
+    def search_source(self, name: str, place: str, limit_s: float) -> AbstractContextManager[SearchedCollection | None]:
+        """The collection with its shared index; None if none is shared or published yet."""
+
+    def serve_index(self, place: str, parent: Parent, watch: Callable[[int, int], bool]) -> None:
+        """Keeps the shared index up to date until the crawl has ended and all is published, or the parent has died."""
+
+    def take_in(self, place: str, make: Callable[[Path], ImportResult]) -> ImportResult:
+        """Imports into a temporary folder, then moves the result into a database unless no page was read."""
+
+    def shrink(self, place: str) -> None:
+        """Returns the space of deleted rows to the server's disk."""
+
+    def withdraw_index(self, place: str) -> None:
+        """Deletes the shared index after a deletion of pages; the next search publishes a new one."""
+
+    def clear(self, place: str) -> None:
+        """Deletes the contents of a collection, but not its jobs and the storage places of segments and index."""
+
+    def remove(self, place: str) -> None:
+        """Deletes a collection with its jobs, segments and local copy."""
+
+
+_FOLDERS: Final = FolderStore()
+
+
+def database_at(address: str) -> DatabaseStore:
+    """The store of a collection in a database. Raises UsageError if no installed package provides it."""
+    if not is_address(address):
+        raise UsageError(
+            f"{without_secrets(address)} is not the address of a database: postgresql://USER@HOST/DATABASE?collection=NAME"
+        )
+    store: DatabaseStore = store_at(address)
+    return store
+
+
+def store_of(place: Place) -> CollectionStore:
+    """Raises as `database_at`."""
+    return _FOLDERS if isinstance(place, Path) else database_at(place)
 
 
 def home_of(place: Place) -> CrawlHome:
@@ -30,13 +168,7 @@ def home_of(place: Place) -> CrawlHome:
 
     Raises UsageError for an invalid address, or if the extra that it needs is not installed.
     """
-    if isinstance(place, Path):
-        from periplus.store.sqlite.frontier import FolderHome  # readers of a folder do without it
-
-        return FolderHome(place)
-    with extra_needed():
-        from periplus.store.postgres.frontier import DatabaseHome
-    return DatabaseHome(address_of(place))
+    return store_of(place).home(place)
 
 
 @contextlib.contextmanager
@@ -51,11 +183,8 @@ def open_reader(place: Place, limit_s: float = 0.0) -> Iterator[CollectionReader
 
 def reader_of(place: Place) -> CollectionReader:
     """The reader of a collection, to be closed by the caller. Raises as `open_reader`."""
-    if isinstance(place, Path) or not is_address(place):
-        return SqliteReader.of(Path(place))
-    with extra_needed():
-        from periplus.store.postgres.table_rows import PostgresReader
-    return PostgresReader(address_of(place))
+    where = place_at(place)
+    return store_of(where).reader(where)
 
 
 def is_unused(folder: Path, now: float) -> bool:
@@ -74,9 +203,7 @@ def is_unused(folder: Path, now: float) -> bool:
 
 def name_of(place: Place) -> str:
     """Name of a collection: that of its folder or database schema."""
-    if isinstance(place, Path):
-        return place.resolve().name
-    return address_of(place).collection
+    return store_of(place).name(place)
 
 
 def place_at(text: Place) -> Place:
@@ -109,25 +236,13 @@ def _collections_in(folder: Path) -> list[Path]:
     return [path for path in inside if (path / DATABASE).is_file()]
 
 
-def folder_of(place: Place, watch: Callable[[str, int], None] | None = None) -> Path:
-    """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database.
-
-    watch: called with the table being copied and its rows so far. Raises as `api.copies.copied`.
-    """
-    if not is_address(str(place)):
-        return Path(place)
-    with extra_needed():
-        from periplus.api.copies import local_copy
-    folder = local_copy(str(place), watch or (lambda what, rows: None))
-    _ADDRESSES[folder] = str(place)
+def folder_of(place: Place, watch: Watch | None = None) -> Path:
+    """See `CollectionStore.folder`."""
+    where = place_at(place)
+    folder = store_of(where).folder(where, watch or (lambda what, rows: None))
+    if isinstance(where, str):
+        _ADDRESSES[folder] = where
     return folder
-
-
-def copy_folder(address: str) -> Path:
-    """Folder of the copy that `folder_of` makes for an address. Raises UsageError."""
-    with extra_needed():
-        from periplus.api import copies
-    return copies.copy_folder(address_of(address))
 
 
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -139,25 +254,26 @@ def address_of_copy(folder: Path) -> str:
     return _ADDRESSES.get(folder, "")
 
 
-def shares_index(store: str) -> bool:
-    """Whether readers of a collection in a database share a search index. Raises UsageError, StoreError."""
-    with extra_needed():
-        from periplus.store.postgres import index_place
-    return index_place.is_shared(address_of(store))
+def shared_index(folder: Path) -> IndexSharing | None:
+    """The shared index of a copy; None if the folder is no copy or nothing is shared. Raises StoreError."""
+    address = address_of_copy(folder)
+    return database_at(address).shared_index(address, folder) if address else None
 
 
-@contextlib.contextmanager
-def editing(place: Place) -> Iterator[Path]:
-    """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back to
-    the database at the end. Raises as `api.copies.edited`.
+def editing(place: Place) -> AbstractContextManager[Path]:
+    """See `CollectionStore.editing`."""
+    where = place_at(place)
+    return store_of(where).editing(where)
+
+
+def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tuple[Path, Follow]]:
+    """Yields (folder to change, context for each transaction). For a database, the folder is the local copy and the
+    context replicates each transaction to the database.
+
+    alone: no crawl may run; for a folder, the caller holds `only_crawl`. Raises StoreError if the collection is in use,
+    UsageError, NoCollection.
     """
-    if not is_address(str(place)):
-        yield Path(place)
-        return
-    with extra_needed():
-        from periplus.api.copies import edit_copy
-    with edit_copy(str(place)) as folder:
-        yield folder
+    return store_of(place).changing(place, alone)
 
 
 @contextlib.contextmanager
@@ -173,15 +289,8 @@ def whole_of(place: Place, moment: str = "") -> Iterator[WholeRows]:
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
-    """Store for results of engines, within one transaction. Raises as `home_of`,
-    and NoCollection, StoreError."""
-    if isinstance(place, Path):
-        from periplus.store.sqlite import analysis_rows
-
-        return analysis_rows.results(place, now)
-    with extra_needed():
-        from periplus.store.postgres import analysis_rows as stored_results
-    return stored_results.results(address_of(place), now)
+    """Store for results of engines, within one transaction. Raises as `home_of`, and NoCollection, StoreError."""
+    return store_of(place).results(place, now)
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from periplus.acquire.login import Cookie, Login, Sign
+from periplus.acquire.transport import header_of
 from periplus.document import html
-from periplus.errors import InvalidUrl, UsageError
+from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.masking import MASK, SECRETS, SOURCES
 from periplus.model.web import Origin, Url
 from periplus.settings import SETTINGS_FILE, Identity, nearest, read_tables
+from periplus.store.sqlite.reading import profile_cookies
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_within, origin_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
@@ -217,7 +219,10 @@ def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
     if _lies_in(Path(path).expanduser(), reader.folder):
         raise reader.wrong("cookie_file: the file is in the collection's folder: store it elsewhere")
     try:
-        text = Path(path).expanduser().read_text("utf-8")
+        place = Path(path).expanduser()
+        text = profile_cookies(place) if place.is_dir() else place.read_text("utf-8")
+    except StoreError as error:
+        raise reader.wrong(f"cookie_file: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise reader.wrong(f"cookie_file: {path} cannot be read: {type(error).__name__}") from None
     filed = netscape_cookies(text)
@@ -262,7 +267,17 @@ def resolve_secrets(identity: Identity, folder: Path) -> Identity:
                 "stored"
             )
         secrets[name] = secret_of(value, folder, f"--{name}") or value
+    secrets["header"] = tuple(_with_secret(entry, folder) for entry in identity.header)
     return dataclasses.replace(identity, **secrets)
+
+
+def _with_secret(entry: str, folder: Path) -> str:
+    """An entry of the setting `header` with its secret resolved."""
+    host, line = header_of(entry)
+    name, _, value = line.partition(": ")
+    if value == MASK:
+        raise UsageError(f"the value of --header {host} {name} was not stored: give it again, or name its source")
+    return f"{host} {name}: {secret_of(value, folder, f'--header {host} {name}') or value}"
 
 
 def secret_of(value: str, folder: Path, where: str) -> str:

@@ -28,8 +28,8 @@ from periplus.api.facts import (
     site_starts,
 )
 from periplus.api.grading import trend_points, ungradable_fields
+from periplus.api.page_segments import site_sums
 from periplus.api.positions import with_positions
-from periplus.api.segments import site_sums
 from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import VERDICTS, Fault, FieldGrade, GradedField, Severity, Verdict
 from periplus.model.graph import REASONS, LinkRows
@@ -121,7 +121,7 @@ def _analyse_site(
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(connection, start.site)]
-    rows = read_site(connection, start, now, _to_pages(links[0]))
+    rows = read_site(SqliteReader(connection), start, now, _to_pages(links[0]))
     analysis = analyse_site(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == CHECK for run in runs.run_records(connection))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from periplus.acquire.clock import SystemClock
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
+from periplus.api.homes import changing, home_of
 from periplus.model.web import UrlId
 from periplus.settings import SETTINGS_FILE, read_rules
 from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import aliases, reading
+from periplus.store.sqlite.aliases import AliasChanges
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.aliases import urls_with_twin
 from periplus.urls.canonical import canonical
-from periplus.urls.parameters import RuleResult, apply, rules_of
+from periplus.urls.parameters import RuleResult, apply, rules_key, rules_of
+from periplus.values import Place
 
 SAMPLING = 4  # one shingle in four is compared: enough to recognise a print version
 
@@ -34,6 +38,22 @@ def explain_url(folder: Path, text: str) -> RuleResult:
     The folder needs to contain only periplus.toml.
     """
     return apply(canonical(text if "://" in text else f"https://{text}"), rules_of(rules_text(folder)))
+
+
+def apply_now(place: Place) -> AliasChanges | None:
+    """Applies the URL rules of periplus.toml to a stored collection, without fetching. A collection in a database gets
+    those of the periplus.toml in the current directory.
+
+    Returns None if the rules are already applied. Raises StoreError during a crawl.
+    """
+    home = home_of(place)
+    home.runs()  # raises NoCollection
+    with home.only_crawl(), changing(place) as (folder, follow):
+        text = rules_text(folder)
+        done = aliases.reapply(folder, rules_of(text), rules_key(text), SystemClock().now(), follow)
+        if isinstance(place, str):  # workers on other machines read the rules from the database
+            home.change_note("rules_text", lambda _: text)
+    return done
 
 
 def proposals(folder: Path) -> tuple[Proposal, ...]:

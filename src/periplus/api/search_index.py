@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
-import math
 import os
 import sys
 import tempfile
@@ -21,12 +20,12 @@ import numpy as np
 
 from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
-from periplus.api.homes import folder_of
+from periplus.api.homes import database_at, shared_index
 from periplus.api.marks import Marks
-from periplus.api.shared_index import INDEX, StillAlone, publish_index, publishing, shared_index
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
+from periplus.features import is_address
 from periplus.logs import configure_child
 from periplus.model.arrays import Ints
 from periplus.model.job import JobProgress
@@ -36,19 +35,18 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, UrlId
 from periplus.retrieval.asking import Searcher
 from periplus.retrieval.index import (
+    FOLDER,
     NOTHING,
     IndexBusy,
     IndexWriter,
     anchor_digest,
     is_asked,
-    only_writer,
     read_state,
     translate_errors,
     write_ranks,
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.database_address import address_of, is_address
 from periplus.store.datasets import redirects as all_redirects
 from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
@@ -66,12 +64,9 @@ LINKS_AT_ONCE = 1 << 20  # per PageRank iteration: 25 MB
 # time between two commits and between two polls for changes
 LOOK_S = 2.0
 NICENESS = 5  # crawls have priority
-# allocations between two collections: a batch has 90,000 blocks and no cycles; the default of 700 takes 4 % of the time
-GARBAGE_LOOK = 50_000
+# allocations between two collections: a batch has 90,000 blocks and no cycles; 50,000 take 3 % of the time
+GARBAGE_LOOK = 1_000_000
 BUSY_WAIT_S = 0.5  # before trying the writer lock again
-ROUND_S = 20.0  # least time between two publications of a shared index during a crawl
-REST = 4  # pause in multiples of a round's duration: each round scans all tables
-LEAVE_S = 10.0  # longest wait at the end for another indexing process; the next search adds what it lacks
 
 log = logging.getLogger(__name__)
 
@@ -322,20 +317,20 @@ def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: 
     False: stopped by watch; finished work is kept. Raises IndexBusy if another process is indexing, StoreError.
     """
     shared = shared_index(folder)
-    if shared is None:
-        with IndexWorker(folder) as follower:
-            return _finish(follower, watch, anew=anew)
-    with publishing(shared.address, INDEX) as still_alone:
-        if still_alone is None:
+    with shared.publishing(FOLDER) if shared else contextlib.nullcontext(_publish_nothing) as publish:
+        if publish is None:
             raise IndexBusy
         with IndexWorker(folder) as follower:
-            is_whole = _finish(follower, watch, anew=anew)
-        with only_writer(folder):
-            publish_index(shared, still_alone)
+            is_whole = finish(follower, watch, anew=anew)
+        publish()
     return is_whole
 
 
-def _finish(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
+def _publish_nothing() -> None:
+    """For an index that is not shared."""
+
+
+def finish(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bool = False) -> bool:
     """Processes all changes of a collection that is not being crawled. False: stopped by watch.
 
     listen: load anchor texts first and make pages searchable as they are processed. anew: discards the index first.
@@ -408,65 +403,16 @@ def serve() -> None:
         return not output.tell(JobProgress(done, done + left, "indexing"))
 
     if is_address(parent.order):
-        _serve_all(parent.order, parent, watch)
+        database_at(parent.order).serve_index(parent.order, parent, watch)
         return
     folder = Path(parent.order)
     while not parent.ended.is_set() or parent.message is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(folder, worker, parent.ended)
             if parent.message is not None:
-                _finish(worker, watch, listen=False)
+                finish(worker, watch, listen=False)
             return
         parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
-
-
-# For a collection in a database, one process on any machine indexes: it repeatedly updates its copy and publishes the
-# result. The others wait to take over if it dies.
-
-
-def _serve_all(address: str, parent: Parent, watch: Watch) -> None:
-    """Keeps the shared index up to date until the crawl has ended and all is published, or the parent has died."""
-    until = math.inf
-    while parent.message is not None or not parent.ended.is_set():
-        if parent.ended.is_set():
-            until = min(until, time.monotonic() + LEAVE_S)
-        try:
-            with publishing(address_of(address), INDEX) as still_alone:
-                if still_alone is not None and _follow_all(address, still_alone, parent, watch):
-                    return
-        except (StoreError, IndexBusy) as error:  # the database or storage may become available again
-            log.warning("index trouble=%s", str(error) or "busy")
-        if time.monotonic() > until:
-            return
-        parent.ended.wait(BUSY_WAIT_S) if not parent.ended.is_set() else time.sleep(BUSY_WAIT_S)
-
-
-def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: Watch) -> bool:
-    """False if the copy was made anew, so that the work must start over. Raises IndexBusy, StoreError."""
-    folder = folder_of(address)
-    shared = shared_index(folder)
-    if shared is None:
-        return True
-    file = schema.file_number(folder)
-    with IndexWorker(folder) as worker:
-        while True:
-            started, is_over = time.monotonic(), parent.ended.is_set()
-            folder_of(address)
-            if schema.file_number(folder) != file:
-                return False
-            while not parent.ended.is_set() and worker.step(lambda taken: parent.ended.is_set()):
-                pass
-            if is_over:
-                break
-            worker.flush(parent.ended.is_set)
-            publish_index(shared, still_alone)
-            parent.ended.wait(max(ROUND_S, REST * (time.monotonic() - started)))
-        if parent.message is not None:
-            _finish(worker, watch, listen=False)
-    if parent.message is not None:
-        with only_writer(folder):
-            publish_index(shared, still_alone)
-    return True
 
 
 def _follow(folder: Path, follower: IndexWorker, over: threading.Event) -> None:

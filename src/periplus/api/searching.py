@@ -13,28 +13,23 @@ from pathlib import Path
 from typing import Protocol
 
 from periplus.analyse.duplicates import near_originals
-from periplus.api.homes import folder_of, open_reader
+from periplus.api.homes import database_at, folder_of, shared_index
+from periplus.api.page_segments import require_segment, rules_at, segments_of
 from periplus.api.search_index import Watch, catch_up, standing_of
-from periplus.api.segments import require_segment, rules_at, segments_of
-from periplus.api.shared_index import INDEX, VECTORS, SharedIndex, at_hand, pages_read, read_pages, take_over_vectors
 from periplus.errors import StoreError, UsageError
-from periplus.extras import extra_needed
+from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.present.wording import utc
 from periplus.retrieval.asking import Holds, MatchWindow, Near, Searcher
-from periplus.retrieval.index import FOLDER, IndexBusy, Ranks, ask, is_written
+from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written
 from periplus.retrieval.query import parse
 from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
-from periplus.retrieval.vectors import FOLDER as VECTORS_FOLDER
 from periplus.retrieval.vectors import open_vectors
 from periplus.settings import SETTINGS_FILE, Searching, read_settings
-from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.database_address import address_of, is_address
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import changes, index_rows, reading, text_rows
+from periplus.store.sqlite import changes, reading, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import keys_with
 from periplus.values import Place
@@ -55,6 +50,7 @@ class SearchedCollection(Protocol):
 
     name: str
     folder: Path
+    settings_file: Path
 
     def catch_up(self, now: float, watch: Watch) -> str:
         """Updates the index as far as possible; returns a note on missing pages, or an empty string."""
@@ -77,6 +73,7 @@ class SearchedFolder:
 
     def __init__(self, name: str, folder: Path, connection: reading.Connection) -> None:
         self.name, self.folder, self._connection = name, folder, connection
+        self.settings_file = folder / SETTINGS_FILE
 
     def catch_up(self, now: float, watch: Watch) -> str:
         waiting, settled = standing_of(self.folder, self._connection)
@@ -117,64 +114,27 @@ class SearchedFolder:
         return waiting
 
     def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        return _pages_of(SqliteReader(self._connection), ids)
+        return stored_pages(SqliteReader(self._connection), ids)
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return _urls_of(SqliteReader(self._connection), ids)
+        return stored_urls(SqliteReader(self._connection), ids)
 
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
         return pages_with(self.folder, self._connection, column, text)
 
     def take_over_vectors(self) -> None:
-        take_over_vectors(self.folder)
+        if shared := shared_index(self.folder):
+            shared.take_over_vectors()
 
 
-def _pages_of(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+def stored_pages(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
     pages = list(reader.page_blocks(ids))
     sites = reader.site_names({page.site_id for page in pages})
     return {page.url_id: (page, sites[page.site_id]) for page in pages}
 
 
-def _urls_of(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+def stored_urls(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
     return {UrlId(brief.id): Url(brief.url) for brief in reader.briefs(ids) if brief.url}
-
-
-class SearchedDatabase:
-    """See SearchedCollection. Searches a collection in a database with its shared index; reads only the pages that are
-    shown from the database. docs/decisions/0069.
-    """
-
-    def __init__(self, name: str, shared: SharedIndex, reader: CollectionReader, note: str) -> None:
-        """note: returned by `catch_up`. Raises StoreError."""
-        self.name, self.folder, self._shared, self._reader, self._note = name, shared.folder, shared, reader, note
-        self._indexed = read_pages(self.folder / FOLDER)
-
-    def catch_up(self, now: float, watch: Watch) -> str:
-        return self._note
-
-    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        rows = self._indexed.rows(ids)
-
-        def add_marks(page: PageBlocks) -> PageBlocks:
-            row = rows[page.url_id]
-            is_same = self._indexed.stamps[row] == index_rows.stamp_of(page.fetched, page.body_id or None, page.reason)
-            parts = self._indexed.parts_at(row) if is_same else None
-            return page._replace(parts=None if parts is None else unpack_parts(parts))
-
-        pages = _pages_of(self._reader, list(rows))
-        return {url_id: (add_marks(page), site) for url_id, (page, site) in pages.items()}
-
-    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return _urls_of(self._reader, list(self._indexed.rows(ids)))
-
-    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        """Uses the local copy, since a condition needs a scan of all pages."""
-        folder = folder_of(self._shared.address.text)
-        with reading.open_reader(folder) as connection:
-            return pages_with(folder, connection, column, text)
-
-    def take_over_vectors(self) -> None:
-        at_hand(self._shared, VECTORS, VECTORS_FOLDER)
 
 
 def pages_in(folder: Path) -> int:
@@ -198,13 +158,11 @@ def open_search(
     with contextlib.ExitStack() as stack:
         sources: list[SearchedCollection] = []
         for name, place in places.items():
-            shared = stack.enter_context(_searched_database(name, place, limit_s)) if is_address(str(place)) else None
+            shared = None
+            if isinstance(place, str):
+                shared = stack.enter_context(database_at(place).search_source(name, place, limit_s))
             sources.append(shared or stack.enter_context(_searched_folder(name, copy(place), limit_s)))
-        files = [
-            Path(SETTINGS_FILE) if isinstance(source, SearchedDatabase) else source.folder / SETTINGS_FILE
-            for source in sources
-        ]
-        weights = {read_settings(file).searching for file in files}
+        weights = {read_settings(source.settings_file).searching for source in sources}
         yield Search(sources, weights.pop() if len(weights) == 1 else Searching())
 
 
@@ -212,34 +170,6 @@ def open_search(
 def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
     with reading.open_reader(folder, limit_s) as connection:
         yield SearchedFolder(name, folder, connection)
-
-
-@contextlib.contextmanager
-def _searched_database(name: str, place: Place, limit_s: float) -> Iterator[SearchedCollection | None]:
-    """None if the index is not shared, or not published yet."""
-    with extra_needed():
-        from periplus.api.copies import index_folder
-    address = address_of(str(place))
-    with open_reader(str(place), limit_s) as reader:
-        index_place = address.index or reader.note("index")
-        shared = SharedIndex(index_folder(address), address, index_place)
-        try:
-            publication = at_hand(shared, INDEX, FOLDER) if index_place else None
-        except StoreError as error:
-            log.warning("index trouble=%s", error)
-            publication = None
-        runs = reader.runs()
-        if publication is None or not runs or publication.note["collection"] != str(runs[0].started):
-            yield None  # unpublished, or from an earlier collection of this name
-            return
-        note, waiting = "", pages_read(runs) - int(publication.note["read"])
-        if waiting > 0:
-            note = (
-                f"{pages_in(shared.folder):,} pages are searchable, as of "
-                f"{utc(float(publication.note['as_of']))}; up to {waiting:,} new or changed pages are not yet: run "
-                "`periplus index`"
-            )
-        yield SearchedDatabase(name, shared, reader, note)
 
 
 class Search:
@@ -398,11 +328,8 @@ def pages_with(folder: Path, connection: reading.Connection, column: str, text: 
     enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
-        from periplus.api.survey import campaign_here
-        from periplus.api.webometrics import pages_of_set
-
-        campaign = campaign_here(folder)
-        return pages_of_set(connection, campaign.units if campaign else (), text.lower())
+        pages: Sequence[UrlId] = service("set of pages")(connection, text)
+        return pages
     table = PAGES
     if column == "segment":
         require_segment(folder, text)

@@ -23,37 +23,26 @@ from periplus.api.grading import grades_now, trends
 from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
-from periplus.api.portal import review_of
+from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
 from periplus.api.positions import rows_with_positions
-from periplus.api.results import judged_pages, judged_stamp, stored_stories, stories_file, when_stored
-from periplus.api.segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
-from periplus.api.topics import topic_file, topic_of
 from periplus.errors import OutOfTime, UsageError
+from periplus.features import loaded
 from periplus.model.arrays import Ints, Mask
 from periplus.model.audit import Fault, FaultNote, Severity
 from periplus.model.tables import (
-    ENTRIES,
     FAULTS,
     ISSUES,
-    PORTAL_SITES,
     SEGMENT_OTHER,
-    STORIES,
-    STORY_PAGES,
-    TOPIC_JUDGEMENTS,
-    WORDS,
     Column,
     Table,
     with_segments,
 )
 from periplus.present.issues import fault_row
-from periplus.present.stories import delay
-from periplus.present.wording import iso
 from periplus.present.writers import find_writer
 from periplus.store.notes import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
-from periplus.urls.scope import site_key
 from periplus.values import Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
@@ -71,110 +60,30 @@ __all__ = [
 ]
 
 
-# Tables of a topic or portal are named with it: `judged:films`.
-
-_RELEVANT = 0.5  # probability from which a page counts as relevant
 Rows = Iterator[Sequence[object]]
 
 
 @frozen
 class ResultTable:
-    """A table of a topic or portal. rows, stamp: functions of (folder, topic or portal); the stamp changes with the
-    rows.
+    """A table of results that a feature stores.
+
+    rows, stamp: functions of (folder, subject); the stamp changes with the rows. subject: what the collection may have
+    several of, as "topic": each has such a table, `judged:films`; empty: the table is one of the collection.
+    subjects: their names.
     """
 
     table: Table
     rows: Callable[[Path, str], Rows]
     stamp: Callable[[Path, str], object]
+    subject: str = ""
+    subjects: Callable[[Path], Sequence[str]] = lambda folder: ()
 
 
-def _stories(folder: Path, _: str) -> Rows:
-    stored = stored_stories(folder)
-    for number, story in enumerate(stored.stories if stored else (), 1):
-        first = story.pages[0]
-        last = max(page.date.when for page in story.pages)
-        yield (number, story.title, len(story.sites), len(story.pages), iso(first.date.when), iso(last),
-            str(first.site), str(first.url), first.language,
-               story.order.value, ", ".join(story.sites))  # fmt: skip
+def result_tables() -> Mapping[str, ResultTable]:
+    """The tables of features by name."""
+    return {name: result for _, tables in loaded("tables", dict).values() for name, result in tables.items()}
 
 
-def _story_pages(folder: Path, _: str) -> Rows:
-    stored = stored_stories(folder)
-    for number, story in enumerate(stored.stories if stored else (), 1):
-        for place, page in enumerate(story.pages, 1):
-            after = delay(page.date, story.pages[0].date) if place > 1 else ""
-            yield (
-                number,
-                place,
-                page.url,
-                page.site,
-                page.title,
-                iso(page.date.when),
-                after,
-                page.date.source.value,
-                page.order.value,
-            )
-
-
-def _judged_rows(folder: Path, topic: str) -> Rows:
-    labels = {True: "relevant", False: "not", None: None}
-    for judged in judged_pages(folder, topic):
-        page = judged.page
-        yield (
-            page.url,
-            page.title,
-            str(site_key(page.url)),
-            round(page.probability, 4),
-            page.probability >= _RELEVANT,
-            labels[judged.label],
-            page.beginning,
-        )
-
-
-def _words(folder: Path, topic: str) -> Rows:
-    report = topic_of(folder, topic).report
-    for word in report.telling if report else ():
-        yield (
-            word.word,
-            "for it" if word.weight > 0 else "against",
-            round(word.weight, 4),
-            round(word.positive_share, 4),
-            round(word.negative_share, 4),
-        )
-
-
-def _entries(folder: Path, portal: str) -> Rows:
-    for entry in review_of(folder, portal).entries:
-        yield (entry.key, entry.kind, entry.verdict or None, entry.title, entry.published, len(entry.sites),
-            len(entry.pages), round(entry.weight, 4),
-               entry.relevance, entry.sentence, ", ".join(entry.keywords), entry.pages[0].url)  # fmt: skip
-
-
-def _sources(folder: Path, portal: str) -> Rows:
-    for site in review_of(folder, portal).sites:
-        yield site.key, site.chosen, site.verdict or None, site.stories, round(site.gain, 4), site.relevance
-
-
-def _review_stamp(folder: Path, portal: str) -> object:
-    review = review_of(folder, portal)
-    return review.gathered, hash(review.entries), hash(review.sites)
-
-
-def _stories_stamp(folder: Path, _: str) -> object:
-    return when_stored(stories_file(folder))
-
-
-RESULT_TABLES = {
-    made.table.name: made
-    for made in (
-        ResultTable(STORIES, _stories, _stories_stamp),
-        ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
-        ResultTable(TOPIC_JUDGEMENTS, _judged_rows, judged_stamp),
-        ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic))),
-        ResultTable(ENTRIES, _entries, _review_stamp),
-        ResultTable(PORTAL_SITES, _sources, _review_stamp),
-    )
-}
 TABLES = BROWSABLE_TABLES | {table.name: table for table in (ISSUES, FAULTS)}
 READ_S = 10.0  # CPU time limit for the rows of one screen
 FACETS_S = 2.0  # CPU time limit for facets; without them the rows are shown alone
@@ -419,7 +328,7 @@ class Browser:
     def _result(self, folder: Path, name: str) -> reading.Connection:
         """A stored result as a table, reloaded if it changed."""
         kind, _, which = name.partition(":")
-        result = RESULT_TABLES[kind]
+        result = result_tables()[kind]
         key = (folder.resolve(), name, result.stamp(folder, which))
         return self._computed.get_or_make(
             key, lambda: stored_tables.computed_database((result.table, result.rows(folder, which)))
@@ -440,10 +349,10 @@ def _segment_apart(name: str, query: TableQuery) -> tuple[str, TableQuery]:
 
 
 def table_of(name: str) -> Table:
-    """A table of TABLES, or of RESULT_TABLES for a topic or portal. Raises UsageError for an unknown name."""
-    kind = name.partition(":")[0]
-    if kind in RESULT_TABLES:
-        return RESULT_TABLES[kind].table
+    """A table of TABLES or `result_tables`. Raises UsageError for an unknown name."""
+    result = result_tables().get(name.partition(":")[0])
+    if result:
+        return result.table
     if name not in TABLES:
         raise UsageError(f"unknown table {name!r}: choose among {', '.join(TABLES)}")
     return TABLES[name]
@@ -462,7 +371,8 @@ def _version(folder: Path) -> _Key:
 def _stamp(folder: Path, name: str) -> object:
     """Cache key of a stored result; None for other tables, which depend on `_version` alone."""
     kind, _, which = name.partition(":")
-    return RESULT_TABLES[kind].stamp(folder, which) if kind in RESULT_TABLES else None
+    result = result_tables().get(kind)
+    return result.stamp(folder, which) if result else None
 
 
 def _with_positions(folder: Path, table: Table, page: TablePage, columns: Sequence[str]) -> TablePage:

@@ -137,8 +137,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     from periplus.api.audit import baseline_run, new_since, store_issues
     from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import grades_now
+    from periplus.api.page_segments import issues_within, require_segment
     from periplus.api.positions import issues_of
-    from periplus.api.segments import issues_within, require_segment
 
     urls, local, place = _places(starts, lists, collection)
     flags |= with_folders(flags, local)

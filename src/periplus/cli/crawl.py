@@ -124,9 +124,7 @@ def crawl(
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         if flags["on"]:
-            from periplus.api.joining import carried_crawl
-
-            end = carried_crawl(order, flags["on"], watch)
+            end = service("crawl on a cluster")(order, flags["on"], watch)
         else:
             end = run(order, watch)
     summary(
@@ -190,17 +188,18 @@ def _delete(folder: Path) -> None:
 
 def _clear_store(store: str) -> None:
     """--fresh of a collection in a database."""
-    from periplus.api.database import DatabaseCollection, clear
+    from periplus.api.functions import open_collection
+    from periplus.api.homes import database_at
 
     try:
-        with DatabaseCollection(store) as stored:
+        with open_collection(store) as stored:
             status = stored.status()
     except NoCollection:
         return
     if status.runs:
         urls = sum(tally.urls for tally in status.counts)
         say(f"--fresh: deleting what {status.store} holds ({urls:,} URLs; {size(status.size_bytes)})", "yellow")
-        clear(store)
+        database_at(store).clear(store)
 
 
 class StopOnSignal:

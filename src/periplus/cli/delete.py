@@ -147,11 +147,12 @@ def _confirm() -> bool:
 
 
 def _remove(place: Place, name: str, *, yes: bool, dry_run: bool) -> None:
-    from periplus.api import database, deleting
+    from periplus.api import deleting
+    from periplus.api.functions import open_collection
     from periplus.present.wording import count_of, size
 
     if isinstance(place, str):
-        with database.DatabaseCollection(place) as stored:
+        with open_collection(place) as stored:
             status = stored.status()
         click.echo(f"All of {status.store} goes, with its jobs: {size(status.size_bytes)}")
     else:

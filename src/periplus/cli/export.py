@@ -34,6 +34,14 @@ from periplus.values import Place
 if TYPE_CHECKING:
     from periplus.api.texts import TextExport
 
+# `periplus import`: a collection of an archive, without fetching.
+
+
+@click.group("import")
+def imports() -> None:
+    """Make a collection from a web archive, or load the results of `periplus analyse`; nothing is fetched."""
+
+
 # `periplus export`: whole tables as files, and the pages as an archive.
 
 
@@ -96,8 +104,11 @@ def export_table(place: Place, name: str, format: str, output: Path | None, *, r
     find_writer(format)
     if format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with export_rows(place, name, ranks=ranks, segment=segment) as exported, open_output(output, exact=True) as out:
-        write_table(exported.table.names, exported.rows, format, out)
+    with (
+        export_rows(place, name, ranks=ranks, segment=segment) as (table, rows),
+        open_output(output, exact=True) as out,
+    ):
+        write_table(table.names, rows, format, out)
 
 
 @export.command()

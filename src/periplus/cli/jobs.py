@@ -12,14 +12,13 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from periplus.children import Command
-from periplus.cli.crawl import EXIT_INTERRUPT, Period, StopOnSignal, configure_logs, exit_code, summary
+from periplus.cli.crawl import EXIT_INTERRUPT, Period, StopOnSignal, configure_logs
 from periplus.cli.options import (
     COLLECTION_VARIABLE,
     FOLDER,
@@ -33,42 +32,18 @@ from periplus.cli.options import (
     verbose_option,
     write_output,
 )
-from periplus.cli.progress import crawl_display, say
+from periplus.cli.progress import say
 from periplus.errors import StoreError, UsageError
 from periplus.extras import extra_needed
-from periplus.features import features, parts
+from periplus.features import features, is_address, loaded, service
 from periplus.masking import without_secrets
 from periplus.present.tables import write_table
 from periplus.present.wording import utc
-from periplus.store.database_address import is_address
 from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.model.job import Job, Schedule
     from periplus.ui.users import Users
-
-
-def help_with_crawl(store: str, auth: str, stopping: StopOnSignal, *, quiet: bool) -> None:
-    """Joins the crawl that goes on in the database, and ends the program with it; returns where none goes on."""
-    if not store:
-        return
-    from periplus.api.homes import home_of
-
-    home = home_of(store)  # names the missing extra
-    from periplus.api.joining import join, run_in_progress, settings_of_run
-
-    record = run_in_progress(store)
-    if record is None:
-        return
-    settings = settings_of_run(record, auth)
-    say(
-        f"Joining run {record.id} of {home}: "
-        f"{', '.join(record.starts[:3])}{' and others' if len(record.starts) > 3 else ''}. Ctrl-C leaves it."
-    )
-    with crawl_display(stopping.poll, quiet=quiet) as watch:
-        end = join(store, record, settings, watch)
-    summary(end, str(home), f"periplus status -c '{home}'")
-    sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
 
 
 # `periplus jobs` and `periplus worker`: work that is asked for now and done in its turn, once or every so often.
@@ -237,13 +212,14 @@ def worker(folder: Path, store: str, auth: str, **flags: Any) -> None:
     stopping = StopOnSignal()
     if flags["listen"]:
         _listen(flags["listen"], stopping, folder, store)
-    join = partial(help_with_crawl, store, auth, stopping, quiet=flags["quiet"])
-    join()
+    join = service("joining a crawl") if store else None
+    if join:
+        join(store, auth, stopping, quiet=flags["quiet"])
 
     def join_crawl(job: Job | None) -> None:
-        if int(time.monotonic()) % JOIN_EVERY_S == 0:
+        if join and int(time.monotonic()) % JOIN_EVERY_S == 0:
             with contextlib.suppress(UsageError):  # this worker lacks something that the crawl needs
-                join()
+                join(store, auth, stopping, quiet=flags["quiet"])
 
     _work(folder, store, stopping, None if flags["until_done"] else join_crawl)
 
@@ -276,7 +252,7 @@ def _work(folder: Path, store: str, stopping: StopOnSignal, watch: Callable[[Job
     """Does jobs, and ends the program. watch: as the runner's watchers; None: ends when no job waits or runs."""
     from periplus.jobs.runner import Runner, opened_queue, run_jobs
 
-    watchers = [watcher(folder) for watcher in parts("after_jobs")]
+    watchers = [watcher(folder) for _, watcher in loaded("after_jobs", object).values()]
     with opened_queue(folder, store, waits=True) as (queue, clock):
         say(f"Running the jobs of {without_secrets(store) or folder.resolve()}. Ctrl-C stops.")
         name = f"{os.uname().nodename}:{os.getpid()}"

@@ -14,8 +14,7 @@ import click
 
 from periplus.cli import HELP_ALL, show_all
 from periplus.errors import PeriplusError, UsageError
-from periplus.extensions import extensions, value_at
-from periplus.features import features
+from periplus.features import OURS, FeaturePart, features, loaded, parts
 from periplus.masking import masked_command, without_secrets
 from periplus.values import PIPES
 
@@ -33,7 +32,7 @@ _SECTIONS = {
         "pause": ("periplus.cli.status:pause", "Pause a running crawl."),
         "resume": ("periplus.cli.status:resume", "Resume a paused crawl."),
         "import": (
-            "periplus.cli.collection:imports",
+            "periplus.cli.export:imports",
             "Make a collection of WARC, ARC or WACZ files, without fetching.",
         ),
     },
@@ -55,18 +54,6 @@ _SECTIONS = {
     "Study": {
         "duplicates": ("periplus.cli.study:duplicates", "List pages with the same or nearly the same text."),
         "template": ("periplus.cli.study:template", "Tell navigation from content, by what a site's pages share."),
-        "keywords": ("periplus.cli.study:keywords", "Say what a page, a story or a site is about, in a few words."),
-        "survey": (
-            "periplus.cli.survey:survey",
-            "Read many sites with a budget of pages, for the most new external links.",
-        ),
-        "topic": ("periplus.cli.topic:topic", "Tell the pages of a topic from all others, by examples."),
-        "stories": ("periplus.cli.study:stories", "Find stories that several sites published, and how they spread."),
-        "influence": ("periplus.cli.study:influence", "Choose the few sites that see most of the stories."),
-        "portal": (
-            "periplus.cli.portal:portal",
-            "Make a site of what matters: weightiest stories, their sources, feeds.",
-        ),
     },
     "Take along": {
         "export": (
@@ -80,18 +67,6 @@ _SECTIONS = {
         "sql": ("periplus.cli.export:sql", "Ask a collection a question in SQL."),
     },
     "Run": {
-        "move": (
-            "periplus.cli.collection:move",
-            "Move a collection from a folder into PostgreSQL, or back; a crawl can continue there.",
-        ),
-        "split": (
-            "periplus.cli.collection:split",
-            "Split a collection into several that crawl one web together, by registered domain.",
-        ),
-        "segments": (
-            "periplus.cli.collection:segments",
-            "Check the WARC segments of a collection on PostgreSQL; delete what no page needs.",
-        ),
         "serve": ("periplus.cli.jobs:serve", "Show collections in a browser; start and watch crawls there."),
         "jobs": ("periplus.cli.jobs:jobs", "Ask for work, see how far it is, call it off; once or every so often."),
         "worker": ("periplus.cli.jobs:worker", "Do the jobs that wait, until Ctrl-C."),
@@ -106,23 +81,19 @@ _SECTIONS = {
     },
 }
 _RARE = {
-    "pause", "resume", "import", "trends", "index", "template", "keywords", "influence", "delete", "move",
-    "split", "segments", "worker", "rules", "completion",
+    "pause", "resume", "import", "trends", "index", "template", "delete", "worker", "rules", "completion",
 }  # fmt: skip
 """Commands that only `--help-all` shows."""
-_COMMANDS = {name: row for section in _SECTIONS.values() for name, row in section.items()}
+_COMMANDS = {
+    name: FeaturePart("commands", name, OURS, place)
+    for section in _SECTIONS.values()
+    for name, (place, _) in section.items()
+}
 for _command in chain.from_iterable(feature.commands for feature in features().values()):
     if _command.name not in _COMMANDS:
-        _COMMANDS[_command.name] = _command.place, _command.sentence
-        _SECTIONS.setdefault(_command.section, {})[_command.name] = _COMMANDS[_command.name]
+        _COMMANDS[_command.name] = parts("commands")[_command.name]
+        _SECTIONS.setdefault(_command.section, {})[_command.name] = _command.place, _command.sentence
         _RARE.update([_command.name] if _command.is_rare else [])
-
-
-def _plugin_commands() -> dict[str, str]:
-    """The commands of installed packages, none of which is imported for it, each with the package's name."""
-    return {
-        name: f"Of {extension.package}." for name, extension in extensions("commands").items() if name not in _COMMANDS
-    }
 
 
 def command_names() -> frozenset[str]:
@@ -200,31 +171,25 @@ class _Commands(click.Group):
     """The table above as a click group."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS, *_plugin_commands()]
+        return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
-            return extensions("commands")[cmd_name].load(click.Command) if cmd_name in _plugin_commands() else None
-        command = value_at(_COMMANDS[cmd_name][0])
-        assert isinstance(command, click.Command)
+            return None
+        command = _COMMANDS[cmd_name].load(click.Command)
         if isinstance(command, click.Group):
-            for name, place in chain.from_iterable(feature.subcommands.items() for feature in features().values()):
-                if name.startswith(f"{cmd_name} "):
-                    command.add_command(value_at(place))
+            for _, added in loaded("subcommands", click.Command, f"{cmd_name} ").values():
+                if added.name not in command.commands:
+                    command.add_command(added)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = {
-            title: {name: sentence for name, (_, sentence) in section.items()} for title, section in _SECTIONS.items()
-        }
-        if added := _plugin_commands():
-            sections["Of installed packages"] = added
         hidden = frozenset() if HELP_ALL in ctx.meta else _RARE
         # of all sections together, so that the sentences form one column
-        width = max(len(name) for section in sections.values() for name in section)
-        for title, rows in sections.items():
+        width = max(map(len, _COMMANDS))
+        for title, rows in _SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), rows[name]) for name in rows if name not in hidden])
+                formatter.write_dl([(name.ljust(width), row[1]) for name, row in rows.items() if name not in hidden])
 
     def invoke(self, ctx: click.Context) -> object:
         """Turns our own errors into one sentence and an exit code; any other error is a bug and shows its traceback."""

@@ -23,6 +23,7 @@ import click
 
 from periplus.cli import HELP_ALL, show_all
 from periplus.errors import NoCollection, UnknownSetting, UsageError
+from periplus.features import is_address
 from periplus.logs import FORMAT_VARIABLE, FORMATS, configure
 from periplus.model.page import ALL_PARTS, PART_CHOICES, TEXT_PARTS, Part
 from periplus.settings import (
@@ -35,7 +36,6 @@ from periplus.settings import (
     rows,
     settings_from,
 )
-from periplus.store.database_address import address_of, is_address
 from periplus.values import Place
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ class PlacePath(FolderPath):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not is_address(str(value)):
             return super().convert(value, param, ctx)
-        address_of(str(value))
+        from periplus.api.homes import name_of
+
+        name_of(str(value))  # checks the address
         return str(value)
 
 
@@ -349,7 +351,7 @@ def collection_folder(named: Place | None) -> Path:
 
     Collections without pages count only where there is no other.
 
-    Raises NoCollection with a list of collections here, and the errors of `api.copies.copied`.
+    Raises NoCollection with a list of collections here, and the errors of `periplus_postgres.copies.local_copy`.
     """
     if isinstance(named, str):
         from periplus.api.homes import folder_of
@@ -377,11 +379,11 @@ def collection_folder(named: Place | None) -> Path:
 def opened_collection(named: Place | None) -> Collection:
     """The same to be read; one in a database is copied when it is asked what needs the copy. Raises the same."""
     if isinstance(named, str):
-        from periplus.api.database import DatabaseCollection
+        from periplus.api.homes import database_at
         from periplus.cli.progress import Watch
 
         watch = Watch()
-        return DatabaseCollection(named, watch=lambda what, rows: watch(what, rows, 0))
+        return database_at(named).collection(named, 0.0, lambda what, rows: watch(what, rows, 0))
     from periplus.api.collection import Collection
 
     return Collection(collection_folder(named))

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from periplus.api.crawling import Progress
-    from periplus.api.survey import RunProgress
 
 MOST_HOSTS = 6  # on the panel
-MOST_SITES = 15
 NO_PROGRESS = "PERIPLUS_NO_PROGRESS"  # variable of the environment
 PLAIN_EVERY_S = 5.0  # between lines when stderr is no terminal
 WATCH_EVERY_S = 2.0  # between lines of other work
@@ -41,6 +39,7 @@ SHARE = 0.05  # of the time that may go into showing: a survey's estimates over 
 RATE_WINDOW_S = 5.0  # over which pages per second are averaged
 ERRORS = {
     "not-found": "not found", "refused": "refused to us", "server-error": "server errors", "unreachable": "unreachable",
+    "bot-wall": "bot walls",
     "tls": "TLS",
     "client-error": "client errors", "bad-answer": "bad answers", "truncated": "cut short", "robots": "robots.txt",
     "trap": "traps",
@@ -138,42 +137,6 @@ def crawl_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Calla
         note = "paused" if progress.paused else f"{rate:.1f} pages a second"
         job = JobProgress(counts.fetched, counts.fetched + counts.waiting, note)
         display.show(job, lambda: _line(progress, rate), lambda: _panel(progress, rate))
-        return stopped()
-
-    with Display(quiet=quiet) as display:
-        yield watch
-
-
-@contextlib.contextmanager
-def campaign_display(stopped: Callable[[], bool], *, quiet: bool) -> Iterator[Callable[[RunProgress], bool]]:
-    """Watcher of a survey: shows its sites on a terminal, its harvest elsewhere, and returns whether the user stopped
-    it.
-    """
-    from periplus.present.harvest import completeness_text, standing_lines
-
-    def watch(watched: RunProgress) -> bool:
-        progress, counts = watched.progress, watched.progress.counts
-        if progress.indexing is not None:
-            display.show_indexing(progress.indexing, stopped=(is_stopped := stopped()))
-            return is_stopped
-        rate = counts.fetched / progress.elapsed_s if progress.elapsed_s else 0.0
-        parts = [duration(progress.elapsed_s), f"{watched.pages:,} pages in all", f"{rate:.1f}/s"]
-        head = " · ".join([*parts, *troubles(progress)])
-
-        def line() -> str:
-            harvest = watched.standing().harvest
-            return (
-                f"{head} · {harvest.total.found[-1]:,.0f} external {harvest.item}s, {harvest.recent:.2f} a page "
-                f"lately; complete: {completeness_text(harvest)}"
-            )
-
-        def drawing() -> RenderableType:
-            from rich.text import Text
-
-            return Text("\n".join([head, "", *standing_lines(watched.standing(), most=MOST_SITES)]))
-
-        job = JobProgress(counts.fetched, counts.fetched + counts.waiting, f"{rate:.1f} pages a second")
-        display.show(job, line, drawing)
         return stopped()
 
     with Display(quiet=quiet) as display:

@@ -257,7 +257,7 @@ def python_reference() -> str:
     kinds = (("Functions", inspect.isfunction), ("Values", inspect.isclass), ("Modules", inspect.ismodule))
     for title, is_kind in kinds:
         parts.append(f"## {title}")
-        for name in periplus.__all__:
+        for name in dir(periplus):
             if is_kind(value := getattr(periplus, name)):
                 parts += _entry(name, value)
     return "\n\n".join(parts) + "\n"

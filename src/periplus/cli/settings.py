@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from periplus.cli.options import (
 )
 from periplus.cli.reference import shown_default, value_range
 from periplus.errors import ExtensionError, NoCollection
-from periplus.extensions import GROUPS, extensions
+from periplus.features import PLACES, declarations, parts
 from periplus.masking import masked_setting
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of, number, size, visible
@@ -36,13 +36,13 @@ from periplus.values import Place, Row
 COLUMNS = ("name", "flag", "default", "unit", "values", "meaning")
 EFFECTIVE_COLUMNS = ("name", "value", "source")
 PRESET_COLUMNS = ("preset", "name", "value", "source", "meaning")
-EXTENSION_COLUMNS = ("group", "name", "package", "fault")
+EXTENSION_COLUMNS = ("part", "name", "package", "fault")
 FORMATS = ("text", "csv", "json", "jsonl")
 
 
 @click.command()
 @format_option(FORMATS)
-@option("--extensions added", "List the extensions of installed packages instead.", bool)
+@option("--extensions added", "List the features of installed packages and their parts instead.", bool)
 @option("--effective", "List the present values and their sources instead.", bool)
 @option("--presets", "List the presets instead, with their values.", bool)
 @collection_option
@@ -98,15 +98,14 @@ def _preset_rows(folder: Path) -> Iterator[Row]:
 
 
 def _extension_rows() -> Iterator[tuple[str, ...]]:
-    """Group, name and package of each extension, and why it cannot be loaded (empty if it can)."""
-    for group in GROUPS:
-        for extension in extensions(group).values():
-            fault = ""
-            try:
-                extension.load(object)
-            except ExtensionError as error:
-                fault = str(error)
-            yield f"periplus.{group}", extension.name, extension.package, fault
+    """Field, name and package of each part, and why it cannot be loaded (empty if it can)."""
+    for part in chain(declarations(), *(parts(field).values() for field in PLACES)):
+        fault = ""
+        try:
+            part.load(object)
+        except (ExtensionError, ImportError) as error:
+            fault = str(error)
+        yield part.field, part.name, part.package, fault
 
 
 def _cells(row: SettingRow) -> Row:
@@ -203,7 +202,7 @@ def apply_command(collection: Place | None) -> None:
     A crawl does the same when it begins, of a folder. A collection in a database gets the rules of the periplus.toml
     here. Nothing is thrown away: take a rule out, apply again, and all is as it was.
     """
-    from periplus.api.changing import apply_now
+    from periplus.api.rules import apply_now
 
     done = apply_now(collection_place(collection))
     if done is None:
@@ -231,7 +230,7 @@ def segments(place: Place, format: str, examples: int, output: Path | None) -> N
     The first matching rule decides, so every URL is in one segment; `other` is the rest. Depth is the mean over fetched
     pages, text_chars and size their sums. docs/segments.md describes the rules.
     """
-    from periplus.api.segments import sums_of
+    from periplus.api.page_segments import sums_of
 
     rows = [
         (row.name, row.urls, row.pages, row.failed, round(row.depth, 2), row.deepest, row.text_chars, row.size_bytes,

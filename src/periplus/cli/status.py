@@ -69,7 +69,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
     points = points_of(folder)
     with open_output(output, exact=format != "table") as out:
         if format == "svg":
-            from periplus.present.curves import write_trends
+            from periplus.present.diff import write_trends
 
             write_trends(points, folder.name.removesuffix(SUFFIX), out)
             return
@@ -146,7 +146,7 @@ def _runs(report: Status) -> Iterator[str]:
         ended = _run_state(report) if report.running and run is report.runs[-1] else _run_end(run)
         yield (
             f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, "
-            f"{size(run.wire_bytes)}  {ended}"
+            f"{size(run.wire_bytes)}{(run.http2 and f', {run.http2 / run.fetched:.0%} over HTTP/2') or ''}  {ended}"
         )
     yield f"  from {', '.join(visible(start) for start in report.runs[-1].starts[:3])}" + (
         " and others" if len(report.runs[-1].starts) > 3 else ""
@@ -204,6 +204,7 @@ def as_json(report: Status) -> dict[str, object]:
                 "id": run.id, "kind": run.kind, "starts": run.starts, "started": run.started, "ended": run.ended,
                 "state": run.state,
                 "note": run.note, "fetched": run.fetched, "wire_bytes": run.wire_bytes,
+                "http2": run.http2,
             }
             for run in report.runs
         ],

@@ -58,6 +58,50 @@ _LOADED_AS = {
 }
 
 
+# Answers of bot protection services in place of a page: a challenge for a browser, or a refusal by their rules. They
+# come with any status, so neither 403 nor 503 alone is a sign. A header's value must begin as given.
+_WALL_FIELDS = {
+    "cf-mitigated": ("challenge", "Cloudflare"),
+    "x-amzn-waf-action": ("", "AWS WAF"),
+    "x-vercel-mitigated": ("", "Vercel"),
+    "x-dd-b": ("", "DataDome"),
+    "x-kpsdk-ct": ("", "Kasada"),
+    "x-sucuri-block": ("", "Sucuri"),
+}
+_WALL_BODIES = (  # what the whole page is about; none occurs in pages that only load a service's script
+    (b'<script id="anubis_challenge"', "Anubis"),
+    (b'id="main-iframe" src="/_Incapsula_Resource', "Imperva"),
+    (b"<title>Request Rejected</title></head><body>The requested URL was rejected", "F5"),
+)
+_WALL_ERRORS = (  # of answers that are no success
+    (b"window._cf_chl_opt", "Cloudflare"),
+    (b"<title>Attention Required! | Cloudflare", "Cloudflare"),
+    (b"error code: 1020", "Cloudflare"),  # 1020: by a rule of the site; 1010: by the client's kind
+    (b"error code: 1010", "Cloudflare"),
+    (b"captcha-delivery.com/", "DataDome"),
+    (b"window._pxAppId", "HUMAN"),
+    (b"Reference&#32;&#35;18.", "Akamai"),  # other numbers are faults of the server
+    (b"Sucuri WebSite Firewall", "Sucuri"),
+    (b"/.well-known/ddos-guard/", "DDoS-Guard"),
+    (b"Request blocked.\nWe can't connect to the server", "CloudFront"),
+)
+_WALL_BYTES = 32_768  # challenges are short; the sign is in their head
+
+
+def bot_wall(status: int, headers: Headers, body: bytes) -> str:
+    """The bot protection service that answers in place of the page, or "". body: decompressed."""
+    is_error = status >= 400
+    for name, value in headers.fields:
+        begin, service = _WALL_FIELDS.get(name, ("", ""))
+        # DataDome and Kasada send their fields with good answers too
+        if service and value.startswith(begin) and (is_error or name.endswith(("-mitigated", "-action", "-block"))):
+            return service
+    start = body[:_WALL_BYTES]
+    if is_error and (service := next((name for sign, name in _WALL_ERRORS if sign in start), "")):
+        return service
+    return next((name for sign, name in _WALL_BODIES if sign in start), "") if len(body) <= _WALL_BYTES else ""
+
+
 def media_type(headers: Headers) -> tuple[str, str]:
     """The essence of Content-Type in lower case, and its charset; '' if missing."""
     value = headers.get("content-type")

@@ -7,7 +7,7 @@ import re
 import sys
 import unicodedata
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from math import inf, sqrt
 
@@ -130,6 +130,7 @@ LANGUAGES, REGIONS = frozenset(_ISO_LANGUAGES.split()), frozenset(_ISO_REGIONS.s
 _HREFLANG = re.compile(r"([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
 
 
+@lru_cache(maxsize=4096)  # menus of languages are on all pages of a site
 def language_of(text: str) -> str:
     """The BCP 47 primary tag; '' if the text is too short, or in no supported language."""
     return _likeliest(*_scores(text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from unicodedata import normalize
 
 from periplus.document import headers
@@ -20,7 +21,7 @@ from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, 
 from periplus.model.visit import Fetched
 from periplus.model.web import Url
 from periplus.urls import hosts
-from periplus.urls.url_patterns import plain
+from periplus.urls.url_patterns import session_values
 
 _CANONICAL = LINK_KIND_CODES[LinkKind.CANONICAL]
 MOST_SESSION_VALUES = 32  # per page: a site with session ids sends a new one with each response
@@ -127,12 +128,7 @@ def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
     """The text without session ids from the page's own URL and links, which some pages display: they differ on each
     visit.
     """
-    values = {
-        value
-        for address in (url, *links.targets)
-        if "?" in address or ";" in address or "/(" in address
-        for value in plain(address).values
-    }
+    values = {*session_values(url), *chain.from_iterable(map(session_values, links.targets))}
     for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
         words = words.replace(value.encode("utf-8", "surrogatepass"), b"")
     return words

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.acquire.clock import SystemClock
+from periplus.api.homes import database_at
 from periplus.children import Command
 from periplus.errors import UsageError
+from periplus.features import features
 from periplus.logs import FORMAT_VARIABLE
 from periplus.masking import MASK, SOURCES, masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState
@@ -35,7 +37,7 @@ def opened_queue(
 
     Raises UsageError, NoCollection, StoreError.
     """
-    queue, clock = _database_queue(store, make, waits) if store else _folder_queue(folder)
+    queue, clock = database_at(store).queue(store, make=make, waits=waits) if store else _folder_queue(folder)
     try:
         yield queue, clock
     finally:
@@ -46,21 +48,6 @@ def _folder_queue(folder: Path) -> tuple[JobQueue, Clock]:
     from periplus.store.sqlite.job_file import folder_queue
 
     return folder_queue(folder), SystemClock()
-
-
-def _database_queue(store: str, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
-    from periplus.store.database_address import address_of
-    from periplus.store.postgres import schema
-    from periplus.store.postgres.connection import FIRST_PATIENCE_S, PATIENCE_S, Session
-    from periplus.store.postgres.statements import DatabaseClock, database_queue
-
-    address = address_of(store)
-    session = Session(address, PATIENCE_S if waits else FIRST_PATIENCE_S)
-    with contextlib.ExitStack() as stack:
-        stack.callback(session.close)
-        session.run(lambda connection: (schema.create if make else schema.check)(connection, address.collection))
-        stack.pop_all()
-    return database_queue(session), DatabaseClock(session)
 
 
 # If a runner dies, its job's process stops as at Ctrl-C and saves its work. So the next attempt continues where the
@@ -75,12 +62,8 @@ KINDS = (
     "export",
     "index",
     "template",
-    "survey",
-    "topic",
-    "stories",
-    "influence",
-    "portal",
     "delete",
+    *(command.name for feature in features().values() for command in feature.commands if command.is_job),
 )
 LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
 LOOK_S = 0.5  # interval at which a running job is polled

@@ -43,6 +43,7 @@ WITHHELD = {
     "cookie_file": _A_FILE, "login": _A_FILE, "ca_file": _A_FILE, "folders": _A_FILE, "resolve": _A_FILE,
     "browser": "Names a program of the server's machine: written into periplus.toml.",
     "from_archive": _A_FILE, "at": "For `crawl --from-archive`.",
+    "header": "A secret would be shown in the list of jobs: write it into periplus.toml.",
     "auth": "A password would be shown in the list of jobs: write it into periplus.toml.",
     "ignore_robots": "Crawls started here always obey robots.txt; the command line can override it for your own hosts.",
     "mine": "By the consent “these sites are mine”, for the sites of the form.",

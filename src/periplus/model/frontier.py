@@ -38,7 +38,8 @@ READ = FETCHED_REASONS
 ASKED_AGAIN = (
     READ
     | frozenset(REASONS_OF[State.FAILED])
-    | {Reason.REFUSED, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN, Reason.ALIVE}
+    | {Reason.REFUSED, Reason.BOT_WALL, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN}
+    | {Reason.ALIVE}
 )
 """Reasons that a refresh requests again: fetched and failed URLs, but not aliases and URLs out of scope."""
 

@@ -619,3 +619,25 @@ class PageSummary:
     inlinks: int  # pages that link to it
     outlinks: int  # URLs that it links to
     duplicates: tuple[SamePage, ...]
+
+
+class DateOrigin(StrEnum):
+    """Source of a page's date, most reliable first."""
+
+    JSON_LD = "json-ld"
+    META = "meta"
+    TIME = "time"
+    FEED = "feed"
+    URL = "url"
+    TEXT = "text"
+    LAST_MODIFIED = "last-modified"
+    FIRST_SEEN = "first seen"
+
+
+@frozen
+class PageDate:
+    """Date of publication of a page, as far as known."""
+
+    when: float  # seconds since the epoch
+    source: DateOrigin
+    whole_day: bool = False  # only the day is known: `when` is its start

@@ -344,6 +344,7 @@ class RunRecord:
     note: str
     fetched: int
     wire_bytes: int
+    http2: int = 0  # of the fetched: over HTTP/2
 
 
 class VisitReader(Protocol):

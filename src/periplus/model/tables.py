@@ -472,12 +472,14 @@ RUNS = Table(
     """),
         Column("fetched", INTEGER, "pages requested", "fetched", _WORKERS_COUNT.format("fetched")),
         Column(
-            "wire_bytes",
+            "wire_bytes", INTEGER, "bytes of bodies", "wire_bytes", _WORKERS_COUNT.format("wire_bytes"), unit="bytes"
+        ),
+        Column(
+            "http2",
             INTEGER,
-            "bytes of response bodies received",
-            "wire_bytes",
-            _WORKERS_COUNT.format("wire_bytes"),
-            unit="bytes",
+            "of the fetched, answers over HTTP/2",
+            "(SELECT CAST(coalesce(sum(c.value), 0) AS bigint) FROM run_count c"
+            " WHERE c.run_id = run.id AND c.name = 'http2')",
         ),
         Column("start_urls", TEXT, "JSON list", "starts", searched=True),
         Column("settings", TEXT, "JSON object of all settings, without passwords", "settings", wide=True),
@@ -587,92 +589,6 @@ FAULTS = Table(
         note text searched: note of a user
     """),
     ),
-)
-STORIES = Table(
-    "stories",
-    "Stories published by several sites, those with the greatest weight first.",
-    columns_of("""
-        story integer: number of the story, by descending weight
-        title text searched: title of its first page that has one
-        sites integer facet: number of sites with the story
-        pages integer: number of pages with the story
-        first time: publication of its first page
-        last time: publication of its last page
-        first_site text facet: the first site with the story
-        url text searched: URL of its first page
-        language text facet: language of its first page
-        ordered text facet: weakest evidence used to order its pages: dates, links, first seen
-        told_by text searched: sites with the story, in order
-    """),
-)
-STORY_PAGES = Table(
-    "story-pages",
-    "Each page of each story, in order.",
-    columns_of("""
-        story integer: number of the story
-        place integer: position in the story, from 1
-        url text searched: the address
-        site text facet: the site
-        title text searched: title without the site's name
-        date time: when it was published
-        after text: delay after the first page
-        dated_by text facet: source of the date
-        placed_by text facet: evidence for its position: dates, links, first seen
-    """),
-)
-TOPIC_JUDGEMENTS = Table(
-    "judged",
-    "Probability that each page belongs to the topic, from the last classification.",
-    columns_of("""
-        url text searched: the address
-        title text searched: the title
-        site text facet: the site
-        probability real: probability that it belongs to the topic, 0 to 1
-        relevant boolean facet: whether the probability is above one half
-        label text facet: label set by a user: relevant, not
-        beginning text searched: beginning of its content
-    """),
-)
-WORDS = Table(
-    "words",
-    "The words that best distinguish the topic’s pages from other pages.",
-    columns_of("""
-        word text searched: the word, folded
-        speaks text facet: whether it indicates the topic or the opposite
-        weight real: weight; positive values indicate the topic
-        positive_share real: share of positive examples with the word
-        negative_share real: share of negative examples with the word
-    """),
-)
-ENTRIES = Table(
-    "entries",
-    "Candidate entries of the portal, as last collected, with the editor's decisions.",
-    columns_of("""
-        key text: key of the entry
-        kind text facet: status: published, waiting, hidden
-        verdict text facet: the editor's decision
-        title text searched: title of the story
-        published time: publication of the first page
-        sites integer facet: number of sites with the story
-        pages integer: number of pages with the story
-        weight real: number of sites with the story, discounted by age
-        relevance real: relevance to the portal's topic, 0 to 1
-        sentence text searched: first sentence of its content
-        keywords text searched: keywords of the story
-        url text searched: URL of its first page
-    """),
-)
-PORTAL_SITES = Table(
-    "sources",
-    "Sites that published the portal’s stories.",
-    columns_of("""
-        site text searched: the site
-        chosen boolean facet: whether the portal follows it
-        verdict text facet: the editor's decision: pinned, banned
-        stories integer: number of stories on the site
-        gain real: share of the stories found on this site but on none listed before it
-        relevance real: relevance of its pages to the portal's topic, 0 to 1
-    """),
 )
 _SEGMENT = Column("segment", TEXT, "first segment of periplus.toml that matches the page, else other", facet=True)
 _TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="segment of the target")

@@ -56,6 +56,7 @@ class Reason(StrEnum):
     RESOURCE = "resource"  # an image, style or script: recorded but not fetched
     TRAP = "trap"  # URL pattern without new content
     REFUSED = "refused"  # 401, 403, 407, 429, 451, 999: refused to crawlers, perhaps not to visitors
+    BOT_WALL = "bot-wall"  # a bot protection service answers in place of the site; the rule names it
     HOST_DOWN = "host-down"  # the run gave up on its host first
     ALIVE = "alive"  # failed in a crawl, alive in a later check; a refresh or a resumed crawl fetches it
     NOT_ARCHIVED = "not-in-archive"  # linked from an archive that does not contain it; a crawl of its site fetches it
@@ -126,6 +127,7 @@ class Cut(StrEnum):
     BAD_ENCODING = "bad-content-encoding"
     TIME_LIMIT = "time-limit"
     NOT_WANTED = "media-type-not-read"  # stopped after the header on purpose
+    BOT_WALL = "bot-wall"  # the body is of a bot protection service, and nothing of the page: `headers.bot_wall`
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""Graphs of links as files for graph programs: of pages, and of a survey's sites."""
+"""Graphs of links as files for graph programs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns, PageOverview
 from periplus.model.visit import State
-from periplus.model.webometrics import SurveyResults
 from periplus.present.markup import attributes, escape_xml
-from periplus.present.network import TARGET, Network, survey_caption
 from periplus.present.wording import iso, short, visible
 from periplus.settings import PRODUCT_TOKEN, VERSION
 from periplus.urls.hosts import host_name, is_ip
@@ -24,6 +22,7 @@ from periplus.values import frozen
 # integers lose edges there, so none are written; parallel edges are merged (a LinkGraph has none) and no weight is 0.
 
 GEXF = "http://gexf.net/1.3"
+GRAPH_FORMATS = ("gexf", "graphml", "net")  # Gephi; networkx, igraph, yEd; Pajek
 GRAPHML = "http://graphml.graphdrawing.org/xmlns"
 # Type by name; `bytes` and `media_type`, since viewers keep `size` and `type` for their own. Both
 # formats have these types.
@@ -72,6 +71,51 @@ class GexfFile:
     nodes: int
     edges: int
 
+    def write_as(
+        self, format: str, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
+    ) -> None:
+        """The whole graph, streamed. format: of GRAPH_FORMATS; edges: see `write`."""
+        {"gexf": self.write, "graphml": self._write_graphml, "net": self._write_pajek}[format](nodes, edges, out)
+
+    def _write_graphml(
+        self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
+    ) -> None:
+        """GraphML with typed keys, `label` among the attributes.
+
+        Source: graphml.graphdrawing.org, schema 1.0 with its attributes extension.
+        """
+        out.write(
+            f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n'
+            f"<desc>{escape_xml(self.description)}</desc>\n"
+        )
+        for name, kind in {"label": "string", **self.columns}.items():
+            out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
+        out.write(
+            '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n'
+            '<graph id="G" edgedefault="directed">\n'
+        )
+        for number, node in enumerate(nodes):
+            values = zip(("label", *self.columns), map(escape_xml, (node.label, *node.values)), strict=True)
+            data = "".join([f'<data key="{name}">{value}</data>' for name, value in values])
+            out.write(f'<node id="n{number}">{data}</node>\n')
+        for source, target, weight in edges:
+            out.write(f'<edge source="n{source}" target="n{target}"><data key="weight">{weight}</data></edge>\n')
+        out.write("</graph>\n</graphml>\n")
+
+    def _write_pajek(
+        self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
+    ) -> None:
+        """A Pajek network: the vertices' first column, as labels are not unique, and weighted arcs.
+
+        Source: Pajek reference manual 5, 4.
+        """
+        out.write(f"*Vertices {self.nodes}\n")
+        for number, node in enumerate(nodes, 1):
+            name = visible(node.values[0]).replace('"', "'")
+            out.write(f'{number} "{name}"\n')
+        out.write("*Arcs\n")
+        out.writelines(f"{source + 1} {target + 1} {weight}\n" for source, target, weight in edges)
+
     def write(self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO) -> None:
         """GEXF 1.3, streamed. edges: (source, target, weight) by place in nodes. out: UTF-8.
 
@@ -100,8 +144,11 @@ class GexfFile:
         out.write("</edges>\n</graph>\n</gexf>\n")
 
 
-def write_gexf(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, *, weights: Weights = None) -> None:
-    """The graph as GEXF: nodes are pages with COLUMNS, a colour by state and a size by score; edges are links.
+def write_graph(
+    graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, *, format: str = "gexf", weights: Weights = None
+) -> None:
+    """The graph as one of GRAPH_FORMATS: nodes are pages with COLUMNS, a colour by state and a size by score; edges are
+    links.
 
     facts: in the order of graph.pages. weights: > 0, in the order of graph.targets; None: 1 each. out: UTF-8.
     Raises UsageError, before anything is written, for weights that Gephi would drop.
@@ -110,32 +157,7 @@ def write_gexf(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, 
     pages = map(facts.page, range(len(graph.pages)))
     nodes = (GexfNode(_label(page), _values(page), _COLOURS[page.state], 4 + page.score * 0.36) for page in pages)
     head = GexfFile(about.created, _origin(about), COLUMNS, len(graph.pages), len(graph.targets))
-    head.write(nodes, _edges(graph, weights), out)
-
-
-def write_graphml(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, *, weights: Weights = None) -> None:
-    """GraphML with typed keys, streamed: the same graph and arguments as in `write_gexf`, `label` among the attributes.
-
-    Source: graphml.graphdrawing.org, schema 1.0 with its attributes extension.
-    """
-    _check(graph, facts, weights)
-    out.write(
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n'
-        f"<desc>{escape_xml(_origin(about))}</desc>\n"
-    )
-    for name, kind in {"label": "string", **COLUMNS}.items():
-        out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
-    out.write(
-        '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n<graph id="G" edgedefault="directed">\n'
-    )
-    for node in range(len(graph.pages)):
-        page = facts.page(node)
-        values = zip(("label", *COLUMNS), (escape_xml(_label(page)), *map(escape_xml, _values(page))), strict=True)
-        data = "".join([f'<data key="{name}">{value}</data>' for name, value in values])
-        out.write(f'<node id="n{node}">{data}</node>\n')
-    for source, target, weight in _edges(graph, weights):
-        out.write(f'<edge source="n{source}" target="n{target}"><data key="weight">{weight}</data></edge>\n')
-    out.write("</graph>\n</graphml>\n")
+    head.write_as(format, nodes, _edges(graph, weights), out)
 
 
 def _check(graph: LinkGraph, facts: PageColumns, weights: Weights) -> None:
@@ -198,38 +220,3 @@ def _origin(about: About) -> str:
         f"run {about.run}, crawled from {about.start}, written {iso(about.created)}; PageRank damping "
         f"{about.damping:g}, {about.rounds} rounds{settings}"
     )
-
-
-_SITE_COLUMNS = {
-    "name": "string",
-    "set": "string",
-    "fetched": "boolean",
-    "pages": "long",
-    "cited_by": "int",
-    "prefix": "string",
-    "tld": "string",
-}
-_SITE_COLOURS = {
-    TARGET: (47, 127, 134),
-    "communicator": (180, 81, 63),
-    "strong": (208, 168, 83),
-    "global": (91, 127, 174),
-}
-_OTHER_SITE = (141, 147, 143)
-
-
-def write_network_gexf(results: SurveyResults, network: Network, out: TextIO) -> None:
-    """GEXF of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links."""
-    most = max((site.pages for site in network.sites), default=1) or 1
-    nodes = []
-    for site in network.sites:
-        prefix = results.units[site.unit].prefixes[0]
-        host = prefix.partition("/")[0].partition(":")[0]
-        domain = host.rpartition(".")[2] if "." in host else ""
-        counts = (str(site.fetched).lower(), str(site.pages), str(site.cited_by))
-        values = (site.name, site.part, *counts, prefix, domain)
-        size = 4 + 36 * (site.pages / most) ** 0.5
-        nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
-    caption = survey_caption(results)
-    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows))
-    head.write(nodes, network.arrows, out)

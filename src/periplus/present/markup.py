@@ -53,6 +53,7 @@ def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
     return "".join([f' {name}="{escape_xml(value) if isinstance(value, str) else value}"' for name, value in values])
 
 
+OWN = "periplus.present"
 Html = str  # made by the functions and templates here; everything else is escaped on its way in
 
 
@@ -83,8 +84,9 @@ def bar(parts: Iterable[tuple[str, float]], whole: float, kind: str = "") -> Htm
     )
 
 
-def environment(**filters: Callable[..., object]) -> jinja2.Environment:
-    """Renders the templates of this package: every value is escaped and without control and bidi characters.
+def environment(package: str = OWN, **filters: Callable[..., object]) -> jinja2.Environment:
+    """Renders the templates of a package and of this one: every value is escaped and without control and bidi
+    characters.
 
     filters: beside those for all templates.
     """
@@ -95,7 +97,7 @@ def environment(**filters: Callable[..., object]) -> jinja2.Environment:
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("periplus.present"),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(name) for name in dict.fromkeys((package, OWN))]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         finalize=clean,
@@ -130,9 +132,9 @@ def _spaced_text(value: str) -> Html:
 
 
 @cache
-def macros(template: str) -> jinja2.environment.TemplateModule:
+def macros(template: str, package: str = OWN) -> jinja2.environment.TemplateModule:
     """The macros of a template, which return HTML."""
-    return environment().get_template(template).module
+    return environment(package).get_template(template).module
 
 
 def make_sections(sections: Iterable[tuple[str, str, Html]]) -> tuple[Html, Html]:
@@ -249,7 +251,7 @@ def page_table(table: PagedTable) -> Html:
     body = "\n".join(_row(row, table) for row in first)
     kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in table.columns)
     out = (
-        f'<div class="scroll"><table id="{table.name}" data-kinds="{kinds}" '
+        f'<div class="scroll" tabindex="0"><table id="{table.name}" data-kinds="{kinds}" '
         f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
     )
     lines = [_json_row(row) for row in rest]

@@ -25,7 +25,7 @@ from periplus.model.results import (
     SiteSum,
 )
 from periplus.model.visit import State, urls_by_state
-from periplus.present.curves import write_trends
+from periplus.present.diff import write_trends
 from periplus.present.map_files import child_names
 from periplus.present.markup import (
     HtmlColumn,

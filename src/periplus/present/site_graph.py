@@ -1,11 +1,11 @@
-"""A whole site as a graph: positions of pages by their folders and links, for a zooming canvas, and as SVG."""
+"""Pages and links as circles and arrows: a whole site, also for a zooming canvas, and what is near a page."""
 
 from __future__ import annotations
 
 import io
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TextIO
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ import numpy as np
 from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import LinkGraph
 from periplus.model.results import PageColumns, SiteMap
+from periplus.model.visit import State
 from periplus.present.draw import (
     GOLDEN_ANGLE,
     Circles,
@@ -30,9 +31,10 @@ from periplus.present.draw import (
     place_circles,
     px,
     short_names,
+    text_px,
     write_sheet,
 )
-from periplus.present.wording import count_of, labels, without_site_name
+from periplus.present.wording import count_of, labels, visible, without_site_name
 from periplus.values import frozen
 
 MOST = 10_000  # circles; of a larger site folders are drawn, each of which leads to its pages
@@ -281,3 +283,97 @@ def site_svg(graph: SiteGraph) -> str:
     out = io.StringIO()
     write_site_svg(graph, out)
     return out.getvalue()
+
+
+EGO_ARROWS = 240  # more is unreadable; links of the middle are kept, then the strongest
+
+EGO_RADII = 30.0, 6.0  # px: the largest by rank, the smallest; below 6 a finger misses them
+
+EGO_NAME_SIGNS = 26
+
+EGO_TOP = 92.0  # px for the legend
+EGO_LEAST_WIDTH = 760.0  # px of a sheet
+
+
+class EgoNode(NamedTuple):
+    """A page, directory or site in a neighbourhood.
+
+    url: its page with the greatest rank; name: the title of a page, or a directory or site; part: meaning of its
+    colour; fetched: number of fetched pages; links_here, linked: links to the middle, and from it; score: 0 to 100,
+    logarithmic, among all nodes of its kind.
+    """
+
+    url: str
+    name: str
+    part: str
+    state: State
+    step: int
+    pages: int
+    fetched: int
+    score: int
+    links_here: int
+    linked: int
+
+
+def write_ego_svg(
+    nodes: Sequence[EgoNode],
+    ranks: Sequence[float],
+    ends: Sequence[tuple[int, int, int]],
+    about: str,
+    out: TextIO,
+    *,
+    link: Callable[[str], str] | None = None,
+) -> None:
+    """The neighbourhood as SVG, light and dark as the reader's system; the same values give the same bytes. out: UTF-8.
+
+    nodes: the middle first; ranks: of all pages of each; ends: (source, end, links) by place in nodes, most links
+    first. link: the address that a circle leads to, by its URL, for a page that has `draw.STYLE` in its style sheet;
+    None: a drawing that needs nothing else.
+    """
+    rank = np.maximum(ranks, 0.0)
+    radius = np.maximum(EGO_RADII[0] * np.sqrt(rank / max(float(rank.max()), 1e-30)), EGO_RADII[1])
+    radius[0] += 4  # its ring
+    names = short_names([node.name for node in nodes], EGO_NAME_SIGNS)
+    arrows = sorted(ends, key=lambda arrow: (0 not in arrow[:2], -arrow[2], arrow))[:EGO_ARROWS]
+    hues = folder_hues(Counter(node.part for node in nodes))
+    undrawn = len(ends) - len(arrows)
+    about += f"; {count_of(undrawn, 'link')} among them not drawn" if undrawn else ""
+    keys, width = _ego_legend(nodes, hues)
+    circles, size = Circles.arrange(radius, names, ends, (max(width, text_px(about) + 28), EGO_TOP))
+    marks = [caption(14, 22, about, "soft"), *keys]
+    for source, target, links in reversed(arrows):
+        kind = "own" if 0 in (source, target) else "soft"
+        marks.append(circles.arrow(source, target, 0.8 + 0.5 * math.log1p(links - 1), kind))
+    labels = circles.labels(sorted(range(len(names)), key=lambda at: (at > 0, -radius[at], at)), (size[0], EGO_TOP))
+    for place, node in enumerate(nodes):
+        kind = hues.get(node.part, "grey") + ("" if node.fetched else " cited")
+        ring = circles.circle(0, "middle") if place == 0 else ""
+        shown = circles.circle(place, kind, 4.0 if ring else 0.0) + ring + labels.get(place, "")
+        hint = _ego_hint(node) + (", in the middle" if ring else "")
+        if link is None:
+            marks.append(element("g", "", shown, hint))
+        else:
+            marks.append(element("a", "", shown, hint, href=link(node.url), aria_label=f"{names[place]}: {hint}"))
+    write_sheet(out, size, f"Links around {nodes[0].name}", marks, kind="ego", embedded=link is not None)
+
+
+def _ego_hint(node: EgoNode) -> str:
+    state = f"{count_of(node.fetched, 'page')} fetched" if node.pages > 1 else "fetched"
+    ways = [
+        f"{count_of(many, 'link')} {word}"
+        for many, word in ((node.links_here, "to the middle"), (node.linked, "from the middle"))
+        if many
+    ]
+    about = ", ".join([*ways, f"score {node.score}"])
+    return visible(f"{node.name}: {state if node.fetched else 'cited, not fetched'}, {about}")
+
+
+def _ego_legend(nodes: Sequence[EgoNode], hues: dict[str, str]) -> tuple[list[str], float]:
+    """(colours, then outlines; the least width of a sheet that holds them)"""
+    names = short_names(list(hues), EGO_NAME_SIGNS)
+    keys = [Key(name, "circle", hue) for name, hue in zip(names, hues.values(), strict=True)]
+    if any(node.part not in hues for node in nodes):
+        keys.append(Key("others", "circle", "grey"))
+    colours, end = legend(keys, 16, 50)
+    keys = [Key("fetched", "circle", "grey"), Key("dashed: cited, not fetched", "circle", "grey cited")]
+    return [colours, legend([*keys, Key("area: rank · width: links")], 16, 76)[0]], max(end, EGO_LEAST_WIDTH)

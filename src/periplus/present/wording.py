@@ -88,6 +88,7 @@ REASON_WORDS = {
     Reason.RESOURCE: "image, style or script",
     Reason.TRAP: "endless series",
     Reason.REFUSED: "access refused",
+    Reason.BOT_WALL: "refused by a bot wall",
     Reason.HOST_DOWN: "host given up",
     Reason.ALIVE: "failed before, answers again",
     Reason.NOT_ARCHIVED: "not in the archive",
@@ -214,7 +215,7 @@ def why_not(url: str, reason: str, rule: str) -> str:
     code, colon, detail = rule.partition(": ")
     if code in _CODES:
         code = code.replace("-", " ").replace("http", "HTTP").replace("tls", "TLS")
-    return f"{url}: {REASON_WORDS[Reason(reason)]}" + (f" ({code}{colon}{detail})" if rule else "")
+    return f"{url}: {REASON_WORDS[Reason(reason)]}" + (f" ({code}{colon}{detail})" if rule not in ("", reason) else "")
 
 
 _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: the first that fits
@@ -232,6 +233,10 @@ _REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: t
     (
         REASON_WORDS[Reason.REFUSED],
         "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml.",
+    ),
+    (
+        REASON_WORDS[Reason.BOT_WALL],
+        "A bot protection service refuses crawlers: ask the site's owner to allow the user agent, or for the data.",
     ),
     (Reason.NOT_FOUND, "There is no page at this address: start again with another."),
     (Reason.REDIRECT, "Start again with the address that it redirects to."),

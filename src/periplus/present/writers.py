@@ -1,6 +1,6 @@
 """Writes tables as files: the formats of exports and downloads, and formats of installed packages.
 
-A new format is a function and a row of WRITERS, or an entry point of the group `periplus.writers`.
+A new format is a function and a row of WRITERS, or one of the `writers` of a feature.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.errors import UsageError
-from periplus.extensions import guarded, loaded
 from periplus.extras import extra_needed
+from periplus.features import blame, loaded
 from periplus.model.dataset import arrow_schema, parquet_module
 from periplus.model.tables import Column, ColumnKind, Table, without_surrogates
 from periplus.present.tables import write_table
@@ -49,7 +49,7 @@ class Writer:
 def writers() -> Mapping[str, Writer]:
     """Every writer by the ending of its files: ours, then writers of installed packages, which never replace ours."""
     added = {
-        name: replace(writer, write=guarded(package, writer.write))
+        name: replace(writer, write=blame(package)(writer.write))
         for name, (package, writer) in loaded("writers", Writer).items()
     }
     return WRITERS | {name: writer for name, writer in added.items() if name not in WRITERS}

@@ -24,17 +24,17 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import astuple, dataclass, replace
-from functools import cache
-from itertools import compress
-from operator import mul
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from periplus.document.blocks import lines_of
 from periplus.document.folding import Folding
 from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapChanges, TrapMemory
-from periplus.model.page import FOLLOWED_KINDS, IS_TEXT, Blocks, Document, LinkKind, link_codes
+from periplus.model.page import FOLLOWED_KINDS, Blocks, Document, LinkKind, link_codes
 from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
@@ -60,6 +60,7 @@ _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", 
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
 _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
+_PICTURE_CODES = link_codes(_PICTURES)
 # feeds, translations, next and previous: no evidence of an endless series
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
 _FEEDS = frozenset(
@@ -98,6 +99,9 @@ class _Series:
 
 
 _NO_SERIES = _Series()
+_FIELDS_OF: Callable[[_Series | PatternRecord], tuple[Any, ...]] = attrgetter(
+    *(field.name for field in fields(_Series))
+)
 
 
 class Lesson(NamedTuple):
@@ -174,7 +178,7 @@ class TrapDetector:
         """most: limit of pages read in doubt. memory: the stored state; past: stored texts and URLs of the host."""
         self._window, self._most = window, most
         self._past = past
-        self._series = {record.key: _Series(*astuple(record)[1:]) for record in memory.patterns}
+        self._series = {record.key: _Series(*_FIELDS_OF(record)) for record in memory.patterns}
         self._lines = LineMemory(GENERATION, memory.lines.first, _in_disk_order(memory.lines.keys))
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
@@ -340,7 +344,7 @@ class TrapDetector:
             return _NO_CHANGES  # the usual case
         changed, self._changed = sorted(self._changed), set()
         doubts, self._changed_doubts = self._changed_doubts, {}
-        records = [PatternRecord(key, *astuple(self._series[key])) for key in changed if key in self._series]
+        records = [PatternRecord(key, *_FIELDS_OF(self._series[key])) for key in changed if key in self._series]
         return TrapChanges(tuple(records), self._line_changes(), tuple(sorted(doubts.items())))
 
     def _line_changes(self) -> ShownLines:
@@ -366,16 +370,16 @@ class TrapDetector:
 
     def _shows_resource(self, document: Document) -> bool:
         """Whether the links have a new image or file. Ignores query strings, which often only defeat caches."""
-        targets = {target.partition("?")[0] for target in document.links.targets}
-        resources = {target for target in targets if target.lower().endswith(_RESOURCE)}
-        resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
+        resources = {*map(_resource_of, document.links.targets)} - {""}
+        if not _PICTURE_CODES.isdisjoint(document.links.kinds):
+            resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
         return bool(resources and self._lines.adds("\n".join(sorted(resources)).encode("utf-8", "replace")))
 
     def _confirm_urls(self, url: Url, document: Document) -> tuple[Url, ...]:
         """The URLs remembered as doubtful that a page lists; they are doubtful no longer."""
-        if not self._doubts:
-            return ()
         links, path, cleared = document.links, url.partition("?")[0], dict[Url, None]()
+        if not self._doubts or self._doubts.keys().isdisjoint(map(url_id, links.targets)):
+            return ()
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
             if kind not in _FOLLOWED_CODES or nofollow or target.partition("?")[0] == path:
                 continue
@@ -406,14 +410,19 @@ class TrapDetector:
             del self._series[key]
 
 
+@lru_cache(maxsize=16_384)  # links to them are repeated on many pages
+def _resource_of(target: Url) -> str:
+    """The address of a file that is no page, without its query; empty for others."""
+    address = target.partition("?")[0]
+    return address if address.lower().endswith(_RESOURCE) else ""
+
+
 def _content_lines(blocks: Blocks) -> bytes:
-    """By line of a text: 0 if its block consists of links only, else 1; empty: all lines count."""
+    """By line of a text: 0 if its block consists of links only; empty: all lines count."""
     if not blocks.shares:
         return b""
-    flags: Iterable[bytes] = map((b"\0", b"\1").__getitem__, map(bool, blocks.shares))
-    if blocks.lines:
-        flags = map(mul, flags, map((1).__add__, blocks.lines))
-    return b"".join(compress(flags, blocks.kinds.translate(IS_TEXT)))
+    flags = bytes(blocks.shares) if blocks.shares.itemsize == 1 else bytes(map(bool, blocks.shares))
+    return bytes(map(flags.__getitem__, lines_of(blocks)))
 
 
 @cache

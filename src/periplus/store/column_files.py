@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 ISSUES = "issues.read"  # api.positions
-STORIES = "stories.read"  # page data for stories: api.story_pages
+STORIES = "stories.read"  # page data for stories
+ENTRIES = "portals/entries.json"  # descriptions of stories for all portals
 ALIGNMENT_BYTES = 64  # bytes
 
 

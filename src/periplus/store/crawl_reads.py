@@ -25,8 +25,8 @@ from periplus.model.visit import STATE_OF, Reason, State, StateTally
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
-from periplus.store.dialect import Dialect, Row, Statements
 from periplus.store.notes import note
+from periplus.store.statements import Dialect, Row, Statements
 from periplus.urls.canonical import url_id
 
 T = TypeVar("T")

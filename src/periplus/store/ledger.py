@@ -27,9 +27,9 @@ from periplus.model.frontier import (
 from periplus.model.page import LinkKind
 from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
-from periplus.store import exchange, rows
-from periplus.store.url_state import RECHECK, UrlState, is_another, updated_state
-from periplus.urls.parts import WebPart, part_of
+from periplus.store import part_messages, rows
+from periplus.store.url_state import FIELDS, RECHECK, UrlState, is_another, updated_state
+from periplus.urls.web_parts import WebPart, part_of
 
 
 class HostRef(NamedTuple):
@@ -161,7 +161,7 @@ class Ledger:
         self.respelled: list[tuple[PageKey, Url]] = []  # URLs that redirect to another spelling of themselves
         self.entries: list[QueueEntry] = []
         self.visits: list[NewVisit] = []
-        self.new_pages: list[tuple[int, rows.StoredPage]] = []  # (shard, page)
+        self.new_pages: list[tuple[int, dict[str, object]]] = []  # (shard, page)
         self.replaced: list[PageKey] = []  # the new pages that replace a stored page
         self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # previous fields of changed pages
         self.new_links: list[rows.NewLinks] = []
@@ -186,6 +186,8 @@ class Ledger:
         if is_asked and (task.url_id or task.request.purpose in CHECKS):
             self.sums.counts["fetched"] += 1
             self.sums.counts["wire_bytes"] += visit.wire_bytes
+            if (headers := getattr(visit.outcome, "headers", None)) and headers.status_line.startswith("HTTP/2"):
+                self.sums.counts["http2"] += 1
             self.sums.fetched[host] += 1
         is_news = not isinstance(visit.outcome, Unchanged)
         if completion.reason is not None and task.url_id:
@@ -264,7 +266,7 @@ class Ledger:
             return False
         page = rows.page_row(completion, document, body_id)
         before = self.pages.get(source)
-        is_changed = before is None or is_another(before, page.past_fields)
+        is_changed = before is None or is_another(before, [page[name] for name in FIELDS])
         self.new_pages.append((shard, page))
         if before is not None:
             self.replaced.append(PageKey(shard, source))
@@ -382,9 +384,9 @@ class Ledger:
             if after == before:
                 return
             url.depth, url.in_sitemap, url.is_touched = after.depth, int(after.in_sitemap), True
-        if after.reason not in exchange.LEFT_ASIDE:
+        if after.reason not in part_messages.LEFT_ASIDE:
             self.restate(url, Reason.OTHER_PART, str(after.reason))
-            self.handed_over.append((owner, exchange.of_candidate(candidate)))
+            self.handed_over.append((owner, part_messages.of_candidate(candidate)))
 
     def restate(self, url: UrlRow, reason: str, rule: str) -> None:
         """Sets a URL's reason. The caller updates its queue entry."""
@@ -409,7 +411,7 @@ class Ledger:
             self.outgoing.append(side_request)
             return
         if owner := self._other_part(side_request.host):
-            self.handed_over.append((owner, exchange.of_side_request(side_request)))
+            self.handed_over.append((owner, part_messages.of_side_request(side_request)))
             return
         place = (host.id, side_request.priority, request.url, request.about, request.purpose.value)
         if place in self.listed or (request.hops and request.purpose in CHECKS and self._was_checked(request)):
@@ -451,7 +453,7 @@ class Ledger:
         owners = [self._other_part(HostKey(answer.origin.partition("://")[2])) for answer in answers]
         self.robots = [answer for owner, answer in zip(owners, answers, strict=True) if not owner]
         of_others = [(owner, answer) for owner, answer in zip(owners, answers, strict=True) if owner]
-        self.handed_over += [(owner, exchange.of_robots(answer)) for owner, answer in of_others]
+        self.handed_over += [(owner, part_messages.of_robots(answer)) for owner, answer in of_others]
 
     # changes to write -----------------------------------------------------------------------------------
 

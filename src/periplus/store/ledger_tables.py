@@ -12,9 +12,9 @@ from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapCha
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
 from periplus.model.web import Origin, SiteKey, Url
 from periplus.store import rows
-from periplus.store.dialect import Statements
 from periplus.store.ledger import AliasRow, FreshnessRow, HostRef, Ledger, QueueEntry, UrlRow, brings_content
 from periplus.store.rows import visit_row
+from periplus.store.statements import Statements
 from periplus.store.url_state import FIELDS, RECHECK
 from periplus.urls.scope import site_key
 from periplus.values import Row
@@ -161,8 +161,10 @@ class LedgerTables:
 
     def _write_pages(self) -> None:
         ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
-        pages = [(shard, *page) for shard, page in ledger.new_pages]
-        statements.replace("page", rows.PAGE_COLUMNS, pages, ledger.replaced)
+        if ledger.new_pages:
+            columns = ", ".join(ledger.new_pages[0][1])
+            pages = [(shard, *page.values()) for shard, page in ledger.new_pages]
+            statements.replace("page", columns, pages, ledger.replaced)
         past = [(*page, ledger.run_id, *fields) for page, fields in ledger.past_pages]
         statements.upsert("page_history", f"url_id, run_id, {', '.join(FIELDS)}", past)
         statements.delete("bad_link", "source", ledger.replaced)
@@ -197,7 +199,9 @@ class LedgerTables:
         """Stores the changes of the hosts' trap detectors."""
         statements, dialect = self._statements, self._statements.dialect
         records = [
-            (*host, record.key, json.dumps(astuple(record))) for host, changes in learned for record in changes.patterns
+            (*host, record.key, json.dumps(record.__getstate__()))  # astuple copies deeply, in six times the time
+            for host, changes in learned
+            for record in changes.patterns
         ]
         key = f"host_id, {dialect.of_long_text.format('key')}"
         statements.upsert("family", "host_id, key, record", records, key=key, update="record")

@@ -11,7 +11,7 @@ import xxhash
 
 from periplus.model.audit import FaultDecision, FaultNote
 from periplus.model.frontier import CHOSEN_NOTE, Batch
-from periplus.store.dialect import Statements
+from periplus.store.statements import Statements
 
 
 def note(statements: Statements, name: str, *, for_update: bool = False) -> str:

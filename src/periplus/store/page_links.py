@@ -72,9 +72,10 @@ def new_rows(page: NewLinks, now: float) -> Iterator[LinksRow[Sequence[int]]]:
     kinds, positions = links.kinds.translate(_LETTERS), links.positions.translate(_LETTERS)
     if any(links.nofollow):
         nofollow = links.nofollow.translate(_DIGITS)
-    words: Sequence[str] = links.anchors
-    if any(links.fragments) or max(links.times, default=1) > 1:
-        words = list(map(_words, links.anchors, links.fragments, links.times))
+    words = list(links.anchors)
+    for place, (fragments, times) in enumerate(zip(links.fragments, links.times, strict=True)):
+        if fragments or times > 1:
+            words[place] = _words(words[place], fragments, times)
     for start in range(0, len(kinds), LINKS_AT_MOST):
         part = slice(start, start + LINKS_AT_MOST)
         bars = nofollow[part] or None

@@ -21,10 +21,9 @@ from periplus.store import runs
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_original, unpack_parts
 from periplus.store.corruption import translate_errors
 from periplus.store.crawl_reads import Backlog, PageBlocks, backlog, page_of, pages_statement, state_tallies, traps
-from periplus.store.dialect import SQLITE, Dialect, Statements
-from periplus.store.dialect import Row as Values
-from periplus.store.moving import PageBody
 from periplus.store.notes import note
+from periplus.store.statements import SQLITE, Dialect, Statements
+from periplus.store.statements import Row as Values
 from periplus.store.views import by_key, order_by, select
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.user_patterns import user_pattern
@@ -93,6 +92,16 @@ class Activity:
     is_running: bool
     size_bytes: int
     workers: int = 0  # database only: on all machines
+
+
+class PageBody(NamedTuple):
+    """A current page with its bytes, without content codings."""
+
+    url_id: UrlId
+    url: Url
+    media_type: str
+    charset: str  # charset that it is decoded with
+    body: bytes
 
 
 class LinkIndex(Protocol):

@@ -39,6 +39,7 @@ UNREQUESTED_REASONS = {
     Reason.SCOPE,
     Reason.TRAP,
     Reason.HOST_DOWN,
+    Reason.BOT_WALL,
     Reason.ROBOTS,
     Reason.ROBOTS_UNREACHABLE,
     Reason.TLS,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table
-from periplus.store.dialect import SQLITE, Dialect
+from periplus.store.statements import SQLITE, Dialect
 
 _JOIN = re.compile(r"JOIN (\w+) (\w) ON (\w+\.\w+ = (\w)\.(\w+))")
 

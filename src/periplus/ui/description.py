@@ -22,7 +22,7 @@ from starlette.responses import Response
 from periplus.settings import VERSION
 from periplus.ui.rendering import PROBLEM
 from periplus.ui.users import Role
-from periplus.values import frozen
+from periplus.values import Pairs, frozen
 
 Schema = dict[str, object]
 Handler = Callable[[Request], Response]
@@ -48,13 +48,34 @@ class Screen:
     take_role: Role = Role.WORK  # and to send its form
 
 
+@frozen
+class TableScreen:
+    """A table on a screen.
+
+    columns: shown by default; fixed: its permanent conditions; sentence: its description, if it differs from the
+    table's own; home: the screen of its subject within the collection, with {} where it has several.
+    """
+
+    title: str
+    table: str
+    columns: tuple[str, ...]
+    fixed: Pairs = ()
+    sentence: str = ""
+    usual: Pairs = ()  # conditions that hold unless the address names their column
+    home: str = ""
+
+
 class Routes(NamedTuple):
-    """The routes of a feature. forms: by path, the role that they require and their handler; files: for
-    all users."""
+    """The routes of a feature.
+
+    forms: by path, the role that they require and their handler; files: for all users; tables: the screens of its
+    tables of results by name.
+    """
 
     screens: tuple[Screen, ...]
     forms: Mapping[str, tuple[Role, Handler]]
     files: Mapping[str, Handler]
+    tables: Mapping[str, TableScreen] = {}
 
 
 def whole_number(high: int) -> Schema:

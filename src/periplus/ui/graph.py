@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.analyse.ego import Grouping, Neighbourhood, NeighbourhoodQuery, Web, neighbourhood
+from periplus.analyse.ego import Grouping, Neighbourhood, Web, neighbourhood
 from periplus.analyse.pagerank import link_score
 from periplus.api.inlink_index import InlinkIndexes
 from periplus.errors import UsageError
@@ -23,8 +23,8 @@ from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url
-from periplus.present.graphs import write_gexf
-from periplus.present.network import EgoNode, write_ego_svg
+from periplus.present.graphs import write_graph
+from periplus.present.site_graph import EgoNode, write_ego_svg
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.reader import Brief
 from periplus.store.sqlite import inlinks, reading, runs
@@ -167,7 +167,7 @@ def neighbours_of(
         raise UsageError(
             f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text."
         )
-    near = neighbourhood(web, NeighbourhoodQuery(int(web.groups[place]), request.steps, request.most))
+    near = neighbourhood(web, int(web.groups[place]), request.steps, request.most)
     ids = index.links.ids[[node.place for node in near.nodes]].tolist()
     if request.grouping is Grouping.PAGE:
         ids[0] = url_id(url)
@@ -252,4 +252,4 @@ def write_neighbours(around: Around, created: float, out: TextIO) -> None:
     )
     parameters = (("shown", around.limit),)
     about = About("links around " + around.nodes[0].url, urls[0], created, 0.85, 0, parameters=parameters)
-    write_gexf(graph, facts, about, out, weights=np.array([link[2] for link in links], np.int64) if links else None)
+    write_graph(graph, facts, about, out, weights=np.array([link[2] for link in links], np.int64) if links else None)

@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from periplus.api import homes
 from periplus.api.logins import login_of
 from periplus.api.overview import Overview
-from periplus.api.segments import replace_text, rules_file, write_rules
+from periplus.api.page_segments import replace_text, rules_file, write_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.jobs.presets import resume_order
 from periplus.jobs.setting_fields import (
@@ -32,7 +32,7 @@ from periplus.jobs.setting_fields import (
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import FETCHED_REASONS, Reason, State, urls_by_state
 from periplus.present.charts import Area, write_areas
-from periplus.present.curves import GRADE_LINES, trend_lines, write_run_lines
+from periplus.present.diff import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from periplus.errors import UsageError
-from periplus.features import features
+from periplus.features import NavEntry, features
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.present import wording
@@ -35,25 +35,18 @@ SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inl
 MEDIA = {  # by the ending of a file
     "svg": "image/svg+xml", "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
     "xhtml": "application/xhtml+xml", "xml": "application/xml", "gexf": "application/xml", "graphml": "application/xml",
+    "net": "text/plain; charset=utf-8",
     "json": "application/json", "csv": "text/csv; charset=utf-8", "pdf": "application/pdf",
     "png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
     "atom": "application/atom+xml", "opml": "text/x-opml",
 }  # fmt: skip
 
 
-class NavScreen(NamedTuple):
-    """A screen in the navigation. path: within its collection; starts: of the paths of what belongs to it."""
-
-    path: str
-    word: str
-    starts: tuple[str, ...]
-
-
 class NavPlace(NamedTuple):
     """One of the five places of a collection."""
 
     word: str
-    screens: tuple[NavScreen, ...]
+    screens: tuple[NavEntry, ...]
 
     def holds(self, path: str) -> bool:
         return path.startswith(tuple(start for screen in self.screens for start in screen.starts))
@@ -61,24 +54,20 @@ class NavPlace(NamedTuple):
 
 PLACES = (
     NavPlace("Overview", (
-        NavScreen("live", "Overview", ("live",)), NavScreen("compare", "Compare runs", ("compare",)),
-        NavScreen("settings", "Settings", ("settings", "delete")),
+        NavEntry("live", "Overview", starts=("live",)), NavEntry("compare", "Compare runs", starts=("compare",)),
+        NavEntry("settings", "Settings", starts=("settings", "delete")),
     )),
     NavPlace("Map", (
-        NavScreen("map", "Tree", ("map",)), NavScreen("site", "Whole site", ("site",)),
-        NavScreen("graph", "Links around a page", ("graph",)),
+        NavEntry("map", "Tree", starts=("map",)), NavEntry("site", "Whole site", starts=("site",)),
+        NavEntry("graph", "Links around a page", starts=("graph",)),
     )),
     NavPlace("Pages", (
-        NavScreen("t/pages", "Pages", ("t/pages", "page", "t/sites")),
-        NavScreen("search", "Search", ("search",)), NavScreen("t/links", "Links", ("t/links",)),
-        NavScreen("t/external", "External links", ("t/external",)),
+        NavEntry("t/pages", "Pages", starts=("t/pages", "page", "t/sites")),
+        NavEntry("search", "Search", starts=("search",)), NavEntry("t/links", "Links", starts=("t/links",)),
+        NavEntry("t/external", "External links", starts=("t/external",)),
     )),
-    NavPlace("Faults", (NavScreen("t/faults", "Faults", ("t/faults", "t/issues", "fault")),)),
+    NavPlace("Faults", (NavEntry("t/faults", "Faults", starts=("t/faults", "t/issues", "fault")),)),
     NavPlace("Study", (
-        NavScreen("survey", "Survey", ("survey",)), NavScreen("topics", "Topics", ("topic", "t/judged", "t/words")),
-        NavScreen("stories", "Stories", ("stor", "t/stor")),
-        NavScreen("portals", "Portals", ("portal", "t/entries", "t/sources")),
-        NavScreen("keywords", "Keywords", ("keywords",)),
     )),
 )  # fmt: skip
 
@@ -121,10 +110,15 @@ def _environment() -> jinja2.Environment:
         "within": query, "part": lambda text: quote(str(text), safe=""), "web": web_link, "duration": wording.duration,
         "cut": cut, "page_key": page_key, "path": path_of, "job_remedy": wording.job_remedy, "filled": filled_fields,
     }  # fmt: skip
+    added = [entry for row in features().values() for entry in row.navigation]
+    places = (
+        NavPlace(place.word, (*place.screens, *(entry for entry in added if entry.place == place.word)))
+        for place in PLACES
+    )
     made.globals |= {
         "version": VERSION,
-        "places_of_a_collection": PLACES,
-        "navigation": [entry for row in features().values() for entry in row.navigation],
+        "places_of_a_collection": [place for place in places if place.screens],
+        "navigation": [entry for entry in added if not entry.place],
     }
     return made
 

@@ -9,30 +9,15 @@ from starlette.routing import Route
 
 from periplus.api.overview import Overview
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
-from periplus.features import parts
+from periplus.features import loaded
 from periplus.jobs.presets import PERIODS
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
-from periplus.model.job import Job
 from periplus.model.page import PageSummary
 from periplus.model.tables import Column
-from periplus.model.topic import KeywordList
-from periplus.ui import (
-    deleting,
-    graph,
-    live,
-    maps,
-    pages,
-    portals,
-    rendering,
-    start,
-    stories,
-    surveys,
-    tables,
-    topics,
-)
-from periplus.ui.description import TEXT, Handler, Screen, describe, enum, whole_number
+from periplus.ui import deleting, graph, live, maps, pages, rendering, start, tables
+from periplus.ui.description import TEXT, Handler, Routes, Screen, describe, enum, whole_number
 from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, needing, run_server
 from periplus.ui.state import AppState, CopyPending, state_of
@@ -40,8 +25,6 @@ from periplus.ui.users import Role
 from periplus.values import JsonObject
 
 _C = "/c/{name}"
-_TOPIC = "/c/{name}/topic/{topic}"
-_PORTAL = "/c/{name}/portal/{portal}"
 _ROWS = list[JsonObject]
 _SITE = {"site": (TEXT, "the site, if the collection has several")}
 _WORDS = {"q": (TEXT, "words, in the query language of docs/search.md")}
@@ -120,48 +103,16 @@ SCREENS: tuple[Screen, ...] = (
             "page": (TEXT, "a page’s number, hexadecimal")},
         take=deleting.take, role=Role.ADMINISTER, take_role=Role.ADMINISTER,
     ),
-    Screen("/surveys", surveys.surveys),
-    Screen(_C + "/survey", surveys.survey),
-    Screen(_C + "/survey/{view}", surveys.view),
-    Screen(
-        _C + "/topics", topics.topics,
-        {"name": str, "topics": list[topics.TopicRow], "line": str, "fault": str, "methods": list[str],
-            "jobs": list[Job]},
-        take=topics.create,
-    ),
-    Screen(_TOPIC, topics.topic),
-    Screen(_TOPIC + "/label", topics.label, take=topics.answer),
-    Screen(
-        _C + "/portals", portals.portals,
-        {"name": str, "portals": _ROWS, "line": str, "fault": str, "topics": list[str], "periods": list[str]},
-        take=portals.create,
-    ),
-    Screen(_PORTAL, portals.review),
-    Screen(_PORTAL + "/entry", portals.entry, parameters={"key!": (TEXT, "of the entry")}, take=portals.edit),
-    Screen(_C + "/stories", stories.stories, {"name": str, "computed_at": float, "jobs": list[Job], "stories": _ROWS},
-        take=stories.find),
-    Screen(_C + "/story", stories.story),
-    Screen(
-        _C + "/keywords", stories.keywords,
-        {"name": str, "of": str, "query": str, "result": KeywordList | None, "fault": str},
-        {"of": (TEXT, "addresses of pages, or a site"), "query": (TEXT, "a query; its results are the subject")},
-    ),
 )  # fmt: skip
 FORMS: dict[str, tuple[Role, Handler]] = {  # by the role that it takes to send it
     "/presets/save": (Role.ADMINISTER, start.save_preset),
     "/jobs/change": (Role.WORK, start.change),
-    "/surveys/new": (Role.WORK, surveys.create),
     _C + "/pause": (Role.WORK, live.pause),
     _C + "/stop": (Role.WORK, live.stop),
     _C + "/resume": (Role.WORK, live.resume),
     _C + "/again": (Role.WORK, live.again),
     _C + "/segments": (Role.ADMINISTER, live.name_segments),
     _C + "/login": (Role.ADMINISTER, live.sign_in),
-    _C + "/survey/create": (Role.WORK, surveys.create),
-    _C + "/survey/change": (Role.WORK, surveys.change),
-    _TOPIC + "/do": (Role.WORK, topics.act),
-    _PORTAL + "/decide": (Role.WORK, portals.decide),
-    _PORTAL + "/do": (Role.WORK, portals.act),
 }
 FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/events": live.events,
@@ -173,23 +124,14 @@ FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/site-links.json": maps.site_links,
     _C + "/site-way.json": maps.site_way,
     _C + "/graph.{ending}": graph.file,
-    _C + "/survey/events": surveys.events,
-    _C + "/survey/t/{table}.{ending}": surveys.table_file,
-    _C + "/survey/picture/{what}.svg": surveys.picture,
-    _C + "/survey/file/{what}.{ending}": surveys.file,
-    _TOPIC + "/events": topics.events,
-    _TOPIC + "/harvest.svg": topics.harvest,
-    _PORTAL + "/files.zip": portals.download,
-    _PORTAL + "/picture": portals.entry_picture,
-    _PORTAL + "/site/{path:path}": portals.preview,
-    _C + "/story.svg": stories.picture,
-    _C + "/influence.{ending}": stories.influence_file,
 }
 
-for _routes in parts("routes"):
+for _, _routes in loaded("routes", Routes).values():
     SCREENS += _routes.screens
     FORMS |= _routes.forms
     FILES |= _routes.files
+    for _name, _screen in _routes.tables.items():
+        (tables.SUBJECT_SCREENS if "{}" in _screen.home else tables.SCREENS)[_name] = _screen
 
 _STATIC = {"ui.css": "text/css", "ui.js": "text/javascript", "site.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _STATUS: dict[type[PeriplusError], int] = {

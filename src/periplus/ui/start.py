@@ -12,12 +12,11 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from periplus.api import survey
 from periplus.api.collection import Status
 from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
 from periplus.files import replace_file
-from periplus.jobs.presets import CONSENTS, PERIODS, PRESETS, everyday_values, job_request, period, whole
+from periplus.jobs.presets import CONSENTS, PERIODS, everyday_values, job_presets, job_request, period, whole
 from periplus.jobs.setting_fields import EVERYDAY, in_words, setting_groups, setting_values, with_preset
 from periplus.model.job import Job, JobOrder
 from periplus.model.visit import State, urls_by_state
@@ -98,7 +97,8 @@ def start(request: Request, refused: rendering.RefusedForm | None = None) -> Res
         "collections": sort_rows(shown, chosen.get("sort", "")),
         "total": sum_rows(shown), "in_all": len(rows), "chosen": chosen,
         "states": Counter(row.state or NO_RUN for row in sort_rows(rows, "state") if not row.fault),
-        "presets": [preset for preset in PRESETS if preset.command in state.commands], "periods": list(PERIODS),
+        "presets": [preset for preset in job_presets().values() if preset.command in state.commands],
+        "periods": list(PERIODS),
         "every": request.query_params.get("every", ""), "works": state.works,
         "base": state.places.base.resolve(), "open_jobs": open_jobs, "consents": offered_consents(state),
         "settings_presets": list(presets.values()),
@@ -139,15 +139,15 @@ def begin(request: Request) -> Response:
     try:
         allows_private(state, form)
         job = job_request(form, read_presets(state.settings_files()), local=not state.locks.is_shared)
-        if job.campaign is not None:
-            survey.create(state.places.base / job.folder, job.campaign)
+        if job.prepare is not None:
+            job.prepare(state.places.base / job.folder)
     except UsageError as error:
         return start(request, (form, str(error)))
     with state.queue() as queue:
         if job.period_s:
             queue.repeat(job.order, job.period_s, now() + job.period_s)
         queue.add(job.order, now())
-    return rendering.to_screen(job.folder.removesuffix(SUFFIX), "live" if job.campaign is None else "survey")
+    return rendering.to_screen(job.folder.removesuffix(SUFFIX), job.screen)
 
 
 def save_preset(request: Request) -> Response:

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FunctionType
 
 from starlette.requests import Request
 
+from periplus.api import search_index
 from periplus.api.cache import Background, LruCache
+from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, copy_folder, home_of
+from periplus.api.homes import collections_at, database_at, home_of
 from periplus.api.homes import folder_of as folder_of_place
-from periplus.api.labelling import Sessions
-from periplus.api.survey import campaign_here
+from periplus.api.page_segments import rules_mtime_ns
+from periplus.api.site import Site
 from periplus.api.tables import Browser
-from periplus.api.topics import topic_names
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
+from periplus.features import loaded
 from periplus.jobs.runner import opened_queue
 from periplus.masking import without_secrets
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.web import Url
 from periplus.present.site_graph import SiteGraph
+from periplus.retrieval.index import IndexBusy
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
-from periplus.ui.remembered import Indexing, Maps, Surveys
+from periplus.store.sqlite import reading
+from periplus.store.sqlite import tables as stored_tables
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui.safety import Locks
-from periplus.ui.watching import SurveyWatchers, Watchers
+from periplus.ui.watching import Watchers
 from periplus.urls.scope import site_key
 from periplus.values import Place, frozen
 
@@ -119,7 +126,7 @@ def places(given: Iterable[Place]) -> Places:
     Raises UsageError, NoCollection, StoreError.
     """
     named = list(given) or [Path()]
-    stored = {copy_folder(place): place for place in named if isinstance(place, str)}
+    stored = {database_at(place).copy_folder(place): place for place in named if isinstance(place, str)}
     for place in stored.values():
         open_collection(place).close()  # that it is there
     paths = [place for place in named if isinstance(place, Path)]
@@ -142,6 +149,66 @@ class MovingPart:
     made: float = 0.0
 
 
+_Key = tuple[object, ...]
+MAPS = 2  # of a million pages each takes 0.5 GB
+
+READ_S = 120.0
+
+SMALL_URLS = 10_000  # whose map is made in 0.3 s
+
+
+class Maps:
+    """The latest maps, recomputed when a collection has changed. Thread-safe; one map is computed at a time."""
+
+    def __init__(self) -> None:
+        self._sites: LruCache[_Key, Site] = LruCache(MAPS)
+
+    def cached_site(self, folder: Path, site: str) -> Site | None:
+        """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
+        with reading.open_reader(folder) as connection:
+            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
+            is_small = SqliteReader(connection).count_urls() <= SMALL_URLS
+        return self.of(folder, site) if is_small else self._sites.get(key)
+
+    def of(self, folder: Path, site: str) -> Site:
+        """Raises UsageError where there is no map, NoCollection, StoreError."""
+        with reading.open_reader(folder) as connection:
+            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
+
+        def make() -> Site:
+            with Collection(folder, time_limit_s=READ_S) as collection:
+                return collection.map(site)
+
+        return self._sites.get_or_make(key, make)
+
+
+class Indexing:
+    """Search indexes updated in the background, by one thread for the collections of a query."""
+
+    def __init__(self) -> None:
+        self._lock, self._threads = threading.Lock(), dict[tuple[Path, ...], threading.Thread]()
+
+    def is_done(self, folders: Sequence[Path], wait_s: float) -> bool:
+        """Whether the indexes have all that is stored; False: not after wait_s, and the work goes on."""
+        behind = tuple(folder for folder in folders if search_index.standing(folder) != (0, True))
+        if not behind:
+            return True
+        with self._lock:
+            thread = self._threads.get(behind)
+            if thread is None or not thread.is_alive():
+                thread = self._threads[behind] = threading.Thread(target=_caught_up, args=behind, daemon=True)
+                thread.start()
+        thread.join(wait_s)
+        return not thread.is_alive()
+
+
+def _caught_up(*folders: Path) -> None:
+    """The search itself reports errors of the update."""
+    for folder in folders:
+        with contextlib.suppress(PeriplusError, IndexBusy):
+            search_index.catch_up(folder)
+
+
 @frozen
 class AppState:
     """commands: that this program has, by name; works: whether a worker was started with the server."""
@@ -154,9 +221,6 @@ class AppState:
     watchers: Watchers = field(default_factory=Watchers)
     maps: Maps = field(default_factory=Maps)
     indexing: Indexing = field(default_factory=Indexing)
-    surveys: Surveys = field(default_factory=Surveys)
-    survey_watchers: SurveyWatchers = field(default_factory=SurveyWatchers)
-    labelling: Sessions = field(default_factory=Sessions)
     layouts: Background[tuple[object, ...], SiteGraph] = field(default_factory=lambda: Background(CACHED_LAYOUTS))
     parts: LruCache[str, MovingPart] = field(default_factory=lambda: LruCache(CACHED_PARTS))
 
@@ -194,13 +258,14 @@ class AppState:
         return full.name if full.parent == self.places.base.resolve() else str(full)
 
     def has_studies(self, name: str) -> bool:
-        """Whether the collection has a survey, a topic, or starts on several sites."""
+        """Whether a feature has stored something in the collection, or it starts on several sites."""
         folder = self.places.collections().get(name)
         if folder is None or not self.places.is_read(folder):
             return False
         with contextlib.suppress(PeriplusError), open_collection(folder) as collection:
             sites = {site_key(Url(start)) for run in collection.runs() for start in run.starts}
-            return len(sites) > 1 or bool(topic_names(folder)) or campaign_here(folder) is not None
+            uses = any(is_in_use(folder) for _, is_in_use in loaded("in_use", FunctionType).values())
+            return len(sites) > 1 or uses
         return False
 
     def jobs_of(self, name: str) -> list[Job]:

@@ -25,9 +25,10 @@ from periplus.model.audit import FaultDecision, FaultNote
 from periplus.model.tables import ColumnKind
 from periplus.present.writers import find_writer, writers
 from periplus.ui import rendering
+from periplus.ui.description import TableScreen
 from periplus.ui.safety import form_of
 from periplus.ui.state import folder_of, now, place_of, state_of
-from periplus.values import JsonObject, Pairs, frozen
+from periplus.values import JsonObject, Pairs
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED_NAMES = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -39,20 +40,6 @@ COLUMNS = ("url", "detail", "related", "anchor", "position", "line", "column")  
 WORDS_CHARS = 2_000
 NAME_CHARS = 100
 _NUMBERS = frozenset({ColumnKind.INTEGER, ColumnKind.REAL})
-
-
-@frozen
-class TableScreen:
-    """A table on a screen. columns: shown by default; fixed: its permanent conditions; sentence: its description, if it
-    differs from the table's own.
-    """
-
-    title: str
-    table: str
-    columns: tuple[str, ...]
-    fixed: Pairs = ()
-    sentence: str = ""
-    usual: Pairs = ()  # conditions that hold unless the address names their column
 
 
 _LINK = ("source", "anchor", "target", "target_status", "kind", "position")
@@ -83,31 +70,8 @@ SCREENS = {
     "sites": TableScreen(
         "Sites", "sites", ("name", "hosts", "pages_total", "pages_fetched", "pages_failed", "size", "visited")
     ),
-    "stories": TableScreen(
-        "Stories", "stories", ("story", "title", "sites", "pages", "first", "first_site", "told_by")
-    ),
-    "story-pages": TableScreen(
-        "Pages of stories", "story-pages", ("story", "place", "date", "after", "site", "title", "url", "dated_by")
-    ),
 }
-
-
-NAMED_TABLES = {  # tables of a topic or portal, with its name
-    "judged": TableScreen("Judged pages", "judged", ("probability", "title", "url", "label", "beginning")),
-    "words": TableScreen("Words", "words", ("word", "speaks", "weight", "positive_share", "negative_share")),
-    "entries": TableScreen(
-        "Entries", "entries", ("key", "kind", "verdict", "title", "published", "sites", "weight", "keywords")
-    ),
-    "sources": TableScreen("Sources", "sources", ("site", "chosen", "verdict", "stories", "gain", "relevance")),
-}
-HOMES = {
-    "judged": "topic/{}",
-    "words": "topic/{}",
-    "entries": "portal/{}",
-    "sources": "portal/{}",
-    "stories": "stories",
-    "story-pages": "stories",
-}  # of results
+SUBJECT_SCREENS: dict[str, TableScreen] = {}  # tables of which each subject has one
 
 
 def table(request: Request) -> Response:
@@ -138,8 +102,8 @@ def table(request: Request) -> Response:
         "conditions": [row_filter for row_filter in query.conditions if row_filter not in (*screen.fixed, *usual)],
     }
     if not rendering.wants_json(request):
-        home = HOMES.get(shown.partition(":")[0], "")
-        values |= {"home": home.format(quote(shown.partition(":")[2], safe="")), "home_word": home.partition("/")[0]}
+        values |= {"home": screen.home.format(quote(shown.partition(":")[2], safe=""))}
+        values |= {"home_word": screen.home.partition("/")[0]}
         values |= {"leads": leads, "unordered": page.unordered, "every": table.columns}
     return rendering.answer(request, "table.html", values)
 
@@ -197,10 +161,10 @@ def short_query(asked: QueryParams) -> dict[str, str] | None:
 
 
 def screen_of(shown: str) -> TableScreen:
-    """A table by its name in the address; `judged:films` is the table of a topic. Raises NoCollection."""
+    """A table by its name in the address; `judged:films` is the table of a subject. Raises NoCollection."""
     kind, _, which = shown.partition(":")
-    if kind in NAMED_TABLES:
-        return replace(NAMED_TABLES[kind], title=f"{NAMED_TABLES[kind].title}: {which}", table=shown)
+    if which and kind in SUBJECT_SCREENS:
+        return replace(SUBJECT_SCREENS[kind], title=f"{SUBJECT_SCREENS[kind].title}: {which}", table=shown)
     if shown not in SCREENS:
         raise NoCollection(f"there is no table {shown!r}: choose among {', '.join(SCREENS)}")
     return SCREENS[shown]

@@ -1,8 +1,7 @@
-"""Live state of a crawl or a survey and of its tree of directories, for any number of browsers."""
+"""Live state of a crawl and of its tree of directories, for any number of browsers."""
 
 from __future__ import annotations
 
-import dataclasses
 import heapq
 import threading
 import time
@@ -15,11 +14,7 @@ from urllib.parse import unquote
 
 from periplus.api.cache import LruCache
 from periplus.api.collection import Collection, Status
-from periplus.api.survey import PLAN, depth_settings, standing
-from periplus.model.webometrics import CampaignProgress
-from periplus.schedule.survey import SurveyPolicy, campaign_from, survey_policy
-from periplus.store.sqlite import listing, reading, runs, survey
-from periplus.store.sqlite import tables as stored_tables
+from periplus.store.sqlite import listing, reading
 from periplus.store.sqlite.listing import RecentVisit
 from periplus.values import frozen
 
@@ -272,83 +267,3 @@ def _number(made: Moment, before: Moment | None) -> Moment:
         return replace(made, seq=1)
     same = replace(made, seq=before.seq)
     return same if same == before else replace(made, seq=before.seq + 1)
-
-
-# Only the pages that are new are read.
-
-SHARE = 0.1  # of the time at most goes into looking: a look that took 0.3 s is shown for 3 s
-LEAST_S = 1.0  # so long each look is shown
-CATCH_UP_S = 0.7  # time of one update; a long unread survey takes several
-CACHED_SURVEYS = 20  # campaigns that are watched at once: 8 bytes a link each
-
-
-@frozen
-class SurveyMoment:
-    """A survey now. seq: grows with every change; behind: stored pages that are not in it yet."""
-
-    seq: int
-    standing: CampaignProgress
-    behind: bool
-
-
-@dataclass(slots=True)
-class _SurveyWatch:
-    """State of a survey between updates."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    plan: str = ""
-    policy: SurveyPolicy | None = None
-    seen: tuple[int, int, str] = (0, 0, "")  # runs, visits, plan of the last look
-    fetched: int = 0  # by all runs: less than before, if pages were deleted
-    moment: SurveyMoment | None = None
-    good_until: float = 0.0
-
-
-class SurveyWatchers:
-    """Reads surveys for all browsers. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._watches: LruCache[Path, _SurveyWatch] = LruCache(CACHED_SURVEYS)
-
-    def look(self, folder: Path) -> SurveyMoment:
-        """Raises UsageError where there is no survey, NoCollection, StoreError."""
-        watch = self._watches.get_or_make(folder.resolve(), _SurveyWatch)
-        with watch.lock, reading.open_reader(folder) as connection:
-            plan = survey.note(connection, PLAN)
-            if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
-                began = time.monotonic()
-                with reading.snapshot(connection):
-                    watch.moment = _survey_moment(folder, watch, connection)
-                watch.good_until = time.monotonic() + max(LEAST_S, (time.monotonic() - began) / SHARE)
-                if watch.moment.behind:
-                    watch.good_until = 0.0
-            return watch.moment
-
-
-def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
-    plan = survey.note(connection, PLAN)
-    campaign = campaign_from(plan, folder)
-    seen = (*stored_tables.version(connection), plan)
-    if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
-        return watch.moment
-    fetched = sum(run.fetched for run in runs.run_records(connection))
-    deleted, watch.fetched = fetched < watch.fetched, fetched
-    if watch.policy is None or plan != watch.plan or deleted:
-        watch.plan = plan
-        # pages of a site need not be distinguished: orders take half a megabyte a site
-        by_depth = dataclasses.replace(campaign, within="breadth")
-        watch.policy = survey_policy(by_depth, depth_settings(runs.run_records(connection)))
-    reader = survey.SurveyReader(connection)
-    behind = _caught_up(watch.policy, reader)
-    watch.seen = seen
-    return SurveyMoment(watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.policy, reader), behind)
-
-
-def _caught_up(policy: SurveyPolicy, reader: survey.SurveyReader) -> bool:
-    """Books what is new, for CATCH_UP_S at most. Whether more is there."""
-    end = time.monotonic() + CATCH_UP_S
-    for visit in reader.visits(policy.mark):
-        policy.learn([visit])
-        if time.monotonic() > end:
-            return True
-    return False

@@ -33,6 +33,7 @@ def _has_port(authority: str) -> bool:
     return ":" in authority and authority[-1] != "]"
 
 
+@lru_cache(maxsize=4096)  # asked four times in a row for a new link
 def host_key(url: Url) -> HostKey:
     """`name:port`, always with the port; IPv6 in brackets: `example.org:443`, `[::1]:8080`."""
     authority = _authority(url)
@@ -49,6 +50,12 @@ def origin_of(url: Url) -> Origin:
 def root_of(url: Url) -> Url:
     """The root URL of the server: `https://example.org/`."""
     return Url(url[: url.index("/", 8) + 1])
+
+
+def host_url(host: HostKey) -> Url:
+    """A root URL of the host. Only its port matters to sites, not its scheme."""
+    name, _, port = host.rpartition(":")
+    return Url(f"https://{name}/" if port in ("443", "80") else f"https://{host}/")
 
 
 def host_name(url: Url) -> str:

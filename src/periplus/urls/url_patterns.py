@@ -78,6 +78,12 @@ def plain(url: Url) -> Plain:
     )
 
 
+@lru_cache(maxsize=16_384)
+def session_values(url: Url) -> tuple[str, ...]:
+    """The possible session tokens in a URL."""
+    return plain(url).values if "?" in url or ";" in url or "/(" in url else ()
+
+
 def _is_session_name(name: str) -> bool:
     name = name.lower()
     return name in SESSION_NAMES or name.startswith("aspsessionid")

@@ -125,17 +125,21 @@ _NO_PATH = PathFacts(0, 0, b"", (), 0, 0)
 _UNITS = (b"table", b"dl")
 
 
+@lru_cache(maxsize=_PATH_CACHE_SIZE)
+def _role_of(name: str) -> int:
+    """The role that a name stands for; 0: none."""
+    return CAPTION if _CAPTIONS.fullmatch(name) else COMMENT if _COMMENTS.fullmatch(name) else 0
+
+
 def _roles_of(names: Sequence[str], around: int) -> int:
     """Roles that an element gives to its blocks.
 
     names: as in `PathStep.words`; around: roles given by its ancestors.
     """
     roles = around
-    for name in names:
-        if _CAPTIONS.fullmatch(name):
-            roles |= CAPTION
-        if _COMMENTS.fullmatch(name) and _NO_COMMENTS.isdisjoint(names):
-            roles |= COMMENT
+    for role in filter(None, map(_role_of, names)):
+        if role == CAPTION or _NO_COMMENTS.isdisjoint(names):
+            roles |= role
     if roles & COMMENT and not _CONTROLS.isdisjoint(names):
         roles |= CONTROL
     return roles

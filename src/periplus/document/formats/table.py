@@ -1,8 +1,8 @@
 """Selects the reader for a document's media type.
 
-To add a format, name its media type and reader in the `formats` of a feature, or in an entry point of the group
-`periplus.formats`. Markup is read by a parser. Any other format is first converted to HTML, by a function of its text
-or bytes, so that links, metadata, blocks and canonical XML have a single code path.
+To add a format, name its media type and reader in the `formats` of a feature. Markup is read by a parser. Any other
+format is first converted to HTML, by a function of its text or bytes, so that links, metadata, blocks and canonical XML
+have a single code path.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from periplus.document.formats import markdown, markup, sgml
 from periplus.document.formats.converted import Content, Conversion, Source, html_of_text
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
 from periplus.errors import ExtensionError
-from periplus.extensions import guarded, loaded, value_at
-from periplus.features import features
+from periplus.features import FeaturePart, blame, parts, value_at
 
 MARKUP: dict[str, Callable[[Source], Content]] = {
     "text/html": markup.read_html,
@@ -40,35 +39,22 @@ WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_link
 BINARY_WORD = "application/msword"  # of 1997 to 2003: unsupported, but DOCX and RTF with its media type are read
 
 
-def _lazy_reader(place: str) -> Callable[[bytes], Conversion]:
-    """A reader whose module is imported on first use: lxml takes 0.2 s, PDFium 0.3 s."""
-
-    def read(body: bytes) -> Conversion:
-        return cast("Conversion", value_at(place)(body))
-
-    return read
-
-
 @cache
 def file_readers() -> Mapping[str, Callable[[bytes], Conversion]]:
-    """The readers of files by media type, in lower case: of features, then of other installed packages."""
-    readers = {name: _lazy_reader(place) for feature in features().values() for name, place in feature.formats.items()}
-    for name, (package, reader) in loaded("formats", object).items():
-        if not is_text(name):
-            readers.setdefault(name, _with_fault(guarded(package, cast("Callable[[bytes], Conversion]", reader))))
-    return readers
+    """The readers of files by media type, in lower case; features provide them."""
+    return {name: partial(_read_file, part) for name, part in parts("formats").items() if not is_text(name)}
 
 
-def _with_fault(reader: Callable[[bytes], Conversion]) -> Callable[[bytes], Conversion]:
-    """Wraps a package's reader: an error becomes a fault of the document."""
+def _read_file(part: FeaturePart, body: bytes) -> Conversion:
+    """Imports the reader on first use: lxml takes 0.2 s, PDFium 0.3 s.
 
-    def read(body: bytes) -> Conversion:
-        try:
-            return reader(body)
-        except ExtensionError as error:
-            return Conversion("", str(error))
-
-    return read
+    An error of another package becomes a fault of the document.
+    """
+    try:
+        with blame(part.package):
+            return cast("Conversion", value_at(part.place)(body))
+    except ExtensionError as error:
+        return Conversion("", str(error))
 
 
 _SCRIPTS = ("javascript", "x-javascript", "ecmascript", "x-ecmascript")

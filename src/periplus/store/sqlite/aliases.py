@@ -33,7 +33,9 @@ FOREIGN = frozenset(
     {Reason.SCOPE.value, Reason.SCHEME.value, Reason.RESOURCE.value, Reason.DELETED.value, Reason.OTHER_PART.value}
 )
 # reasons that the page inherits from its alias
-HELD_BACK = frozenset({Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN})
+HELD_BACK = frozenset(
+    {Reason.DEPTH, Reason.NOFOLLOW, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN, Reason.BOT_WALL}
+)
 # instead of a depth: no link led to the page; greater than all depths, since undoing restores the greatest depth
 NO_DEPTH = 2_000_000_000
 INVENTED_URL = "invented"  # instead of a reason: the page's URL was created by the rule and never linked

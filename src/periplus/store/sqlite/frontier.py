@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
@@ -31,16 +31,16 @@ from periplus.model.frontier import (
 from periplus.model.ports import CrawlScope, VisitReader
 from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
-from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import exchange, notes, runs
+from periplus.store import notes, part_messages, runs
 from periplus.store.crawl_reads import CrawlReads
-from periplus.store.dialect import Statements
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
 from periplus.store.sqlite import aliases, reading, schema
 from periplus.store.sqlite import runs as folder_runs
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
+from periplus.store.statements import Statements
 from periplus.store.url_state import (
     BARRIER_POLL_S,
     RIVAL_WAIT_S,
@@ -65,7 +65,7 @@ _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
 
 
-class SqliteCrawlStore(CrawlReads, exchange.PartStore):
+class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
     """Access of one process to a collection's queue and pages, within one run."""
 
     def __init__(
@@ -92,7 +92,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         self._with_work = f"h.pending > 0 AND {_HAS_CHECK}" if self._is_check else "h.pending > 0"
         # a check requests link targets of all parts
         self._ledger = FolderLedger(
-            self._connection, run_id, None if self._is_check else exchange.part_in(self._statements)
+            self._connection, run_id, None if self._is_check else part_messages.part_in(self._statements)
         )
 
     def read(self, action: Callable[[Statements], T]) -> T:
@@ -184,7 +184,7 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         with self._transaction():
             renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
             if renewed is not None and renewed - self._storage.lease_s - now > back_s / 2:
-                folder_runs.follow(self._connection, back_s, now)
+                folder_runs.follow(self._statements, back_s, now)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
@@ -396,9 +396,9 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return lost
 
     def apply_batch(self, sender: int, number: int, messages: Sequence[str], now: float) -> bool:
-        mail = exchange.messages_read(messages)
+        mail = part_messages.messages_read(messages)
         with self._transaction() as ledger:
-            if is_next := exchange.is_next(self._statements, sender, number):
+            if is_next := part_messages.is_next(self._statements, sender, number):
                 ledger.offer(mail.candidates, mail.side_requests, now)
                 ledger.enter(Batch(robots=mail.robots), (), (), now)
         return is_next
@@ -414,15 +414,13 @@ class SqliteCrawlStore(CrawlReads, exchange.PartStore):
         return len(mergers)
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
-        from periplus.store.sqlite import survey  # imports NumPy, which a plain crawl does not need
+        from periplus.store.sqlite import listing  # imports NumPy, which a plain crawl does not need
 
-        return survey.visits(self._connection, after, texts=texts)
+        return listing.visits(self._connection, after, texts=texts)
 
     def apply_scope(self, scope: CrawlScope) -> None:
-        from periplus.store.sqlite import survey
-
         with self._lock.transaction(self._connection):
-            survey.apply_scope(self._connection, scope)
+            folder_runs.apply_scope(self._connection, scope)
 
     def close(self) -> None:
         self._connection.close()
@@ -495,16 +493,6 @@ class FolderHome(runs.HomeRecords):
     def rules_text(self) -> str:
         return ""
 
-    def begin_run(
-        self,
-        kind: str,
-        starts: Sequence[Url],
-        settings: Settings,
-        now: float,
-        further: Mapping[str, object] | None = None,
-    ) -> int:
-        return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
-
     def read(self, action: Callable[[Statements], T]) -> T:
         with reading.open_reader(self._folder) as connection:
             return action(schema.SqliteStatements(connection))
@@ -513,14 +501,22 @@ class FolderHome(runs.HomeRecords):
         with schema.writing(self._folder) as connection:
             return action(schema.SqliteStatements(connection))
 
+    def change_at(self, now: float, action: Callable[[Statements, float], T]) -> T:
+        return self.change(lambda statements: action(statements, now))
+
+    def is_crawled(self, statements: Statements, now: float) -> bool:
+        workers = statements.rows("SELECT pid FROM worker WHERE lease_until >= ?", (now,))
+        return any(process_lives(pid) for (pid,) in workers)
+
+    def prepare_run(self, statements: Statements, now: float, *, is_watched: bool) -> None:
+        folder_runs.follow(statements, folder_runs.latest_time_s(statements) - now, now)
+
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
-        from periplus.store.sqlite import survey
+        from periplus.store.sqlite import listing
 
-        with (
-            reading.moment(self._folder) as connection,
-        ):
-            yield survey.SurveyReader(connection)
+        with reading.moment(self._folder) as connection:
+            yield listing.SqliteVisits(connection)
 
     def store(self, run_id: int, settings: Settings) -> SqliteCrawlStore:
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)
@@ -529,22 +525,5 @@ class FolderHome(runs.HomeRecords):
         aliases.part_aliases(self._folder, now)
         return ask_again(self._folder, now, due_only=due_only)
 
-    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        folder_runs.add_starts(self._folder, starts, now)
-
-    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
-        folder_runs.end_run(self._folder, run_id, state, note, now)
-
     def discard(self) -> bool:
         return self._is_new and folder_runs.discard(self._folder, self._before)
-
-    def pause(self, now: float) -> bool:
-        with schema.writing(self._folder) as connection:
-            goes_on = reading.is_being_crawled(connection, now)
-            if goes_on:
-                runs.pause(schema.SqliteStatements(connection), now)
-            return goes_on
-
-    def resume(self, now: float) -> bool:
-        with schema.writing(self._folder) as connection:
-            return runs.resume(schema.SqliteStatements(connection)) and reading.is_being_crawled(connection, now)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from periplus.errors import StoreError
-from periplus.store.dialect import SQLITE, Statements
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, SqliteStatements, refuse_network_disk
+from periplus.store.statements import SQLITE, Statements
 
 T = TypeVar("T")
 DATABASE = "jobs.db"
@@ -50,7 +50,7 @@ def remove_empty_file(path: Path) -> None:
 
 
 class JobFile:
-    """`store.dialect.Database` of a folder's jobs."""
+    """`store.statements.Database` of a folder's jobs."""
 
     dialect = SQLITE
 

@@ -5,19 +5,25 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from periplus.model.frontier import LinkSighting, PageVisit
+from periplus.model.page import LinkKind
 from periplus.model.tables import LINKS, Table, any_of
 from periplus.model.visit import FETCHED_REASONS
+from periplus.model.web import Url, UrlId
+from periplus.store import crawl_reads
 from periplus.store.bodies import BodyCodec
 from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
 from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import contents
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.statements import Statements
+from periplus.store.url_state import MAY_PASS
 from periplus.store.views import select, value_of
 from periplus.values import Row
 
@@ -25,6 +31,8 @@ if TYPE_CHECKING:
     from periplus.model.arrays import Ints
     from periplus.model.graph import LinkRows
     from periplus.model.web import SiteKey
+
+T = TypeVar("T")
 
 
 class SqliteReader(CollectionReader):
@@ -204,3 +212,44 @@ def pages_before(connection: sqlite3.Connection, started: float, most: int) -> l
     return connection.execute(
         f"SELECT text, depth FROM url WHERE reason IN {any_of(FETCHED_REASONS)} AND visited < ?", (started,)
     ).fetchall()
+
+
+_VISITS = (
+    "SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',"
+    f" v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, {MAY_PASS}, iif(v.outcome = 'redirected', v.detail, '')"
+    " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
+)
+_LINKS = (
+    "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
+    f" WHERE l.source = ? AND l.kind <> '{LinkKind.REDIRECT.value}'"
+)
+
+
+def visits(connection: sqlite3.Connection, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+    """See `model.ports.CrawlStore.visits`."""
+    for visit, page, url, depth, took_s, *flags, redirect in connection.execute(_VISITS, (after,)):
+        asked, read, may_pass = map(bool, flags)
+        stored = PageVisit(visit, UrlId(page), Url(url), depth, took_s, asked, read, may_pass, Url(redirect))
+        if read:
+            links = [
+                LinkSighting(Url(target), kind, position, anchor, bool(nofollow))
+                for target, kind, position, anchor, nofollow in connection.execute(_LINKS, (page,))
+            ]
+            stored = stored._replace(links=tuple(links))
+        if read and texts:
+            for text in SqliteReader(connection).page_blocks([stored.url_id]):
+                stored = stored._replace(title=text.title, blocks=text.blocks, parts=text.parts)
+        yield stored
+
+
+class SqliteVisits(crawl_reads.RunReads):
+    """`model.ports.VisitReader` over one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def read(self, action: Callable[[Statements], T]) -> T:
+        return action(SqliteStatements(self._connection))
+
+    def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
+        return visits(self._connection, after, texts=texts)

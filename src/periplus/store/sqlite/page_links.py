@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.store import page_links
 from periplus.store.corruption import translate_errors
-from periplus.store.dialect import ID_WIDTH, SQLITE
 from periplus.store.page_links import (
     FIRST_LETTER,
     HISTORY_COLUMNS,
@@ -31,6 +30,7 @@ from periplus.store.page_links import (
     unpack_links,
 )
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks
+from periplus.store.statements import ID_WIDTH, SQLITE
 from periplus.values import Row
 
 # Targets are decimal numbers of fixed width, so that `substr` reads a part of a BLOB without scanning it. Before SQLite

@@ -366,3 +366,19 @@ def _translated_errors() -> Iterator[None]:
 def _is_mistake(error: sqlite3.OperationalError) -> bool:
     """Whether the statement is wrong and not the disk: SQLITE_ERROR with its extended codes."""
     return (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_ERROR
+
+
+# seven columns as in a Netscape cookie file. Newer releases of Firefox store milliseconds
+_COOKIES = """SELECT host, iif(host LIKE '.%', 'TRUE', 'FALSE'), path, iif(isSecure, 'TRUE', 'FALSE'),
+    iif(expiry > 100000000000, expiry / 1000, expiry), name, value FROM moz_cookies"""
+
+
+def profile_cookies(folder: Path) -> str:
+    """The cookies of a Firefox profile as a Netscape cookie file. Raises StoreError."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"{(folder / 'cookies.sqlite').absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            return "".join("\t".join(map(str, row)) + "\n" for row in connection.execute(_COOKIES))
+    except sqlite3.Error as error:
+        raise StoreError(f"{folder} has no cookies of Firefox that can be read: {error}; is Firefox closed?") from None

@@ -6,16 +6,20 @@ import contextlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from periplus.children import private_files
 from periplus.errors import StoreError
-from periplus.model.ports import RunRecord
-from periplus.model.web import Url, UrlId
-from periplus.settings import Settings
+from periplus.model.ports import CrawlScope, RunRecord
+from periplus.model.visit import Reason
+from periplus.model.web import HostKey, Url
 from periplus.store import runs
 from periplus.store.sqlite import schema
+from periplus.store.statements import Statements
+from periplus.store.url_state import SITE_REMOVED_RULE, UNKNOWN_DEPTH
+from periplus.urls.hosts import host_url
 
 # If the clock is set back, stored times are moved back too; otherwise each host would wait until the old time is
 # reached again. A clock that is set forward needs no handling: waiting hosts become due, and each lease that seems to
@@ -24,20 +28,20 @@ from periplus.store.sqlite import schema
 NOTICED_S = 1.0  # smaller steps are clock corrections, and waiting that much longer does no harm
 
 
-def latest_time_s(connection: sqlite3.Connection) -> float:
+def latest_time_s(statements: Statements) -> float:
     """Latest time recorded by runs; 0 without a run."""
-    run = connection.execute("SELECT max(max(started), coalesce(max(ended), 0)) FROM run").fetchone()[0]
-    visit = connection.execute("SELECT started FROM visit ORDER BY id DESC LIMIT 1").fetchone()
-    return max(run or 0.0, visit[0] if visit else 0.0)
+    times = statements.rows("SELECT max(max(started), coalesce(max(ended), 0)) FROM run")
+    times += statements.rows("SELECT started FROM (SELECT started FROM visit ORDER BY id DESC LIMIT 1)")
+    return max(time_s or 0.0 for (time_s,) in times)
 
 
-def follow(connection: sqlite3.Connection, back_s: float, now: float) -> None:
+def follow(statements: Statements, back_s: float, now: float) -> None:
     """Moves future times back, in the transaction of the caller. now: of the changed clock."""
     if back_s <= NOTICED_S:
         return
-    connection.execute("UPDATE host SET next_at = next_at - ? WHERE next_at > ?", (back_s, now))
-    connection.execute("UPDATE queue SET not_before = not_before - ? WHERE not_before > ?", (back_s, now))
-    connection.execute("UPDATE worker SET lease_until = lease_until - ?", (back_s,))
+    statements.change("UPDATE host SET next_at = next_at - ? WHERE next_at > ?", (back_s, now))
+    statements.change("UPDATE queue SET not_before = not_before - ? WHERE not_before > ?", (back_s, now))
+    statements.change("UPDATE worker SET lease_until = lease_until - ?", (back_s,))
 
 
 CRAWL_LOCK = "crawl.lock"  # locked by the running crawl; the file itself stays
@@ -127,34 +131,61 @@ def discard(folder: Path, before: Collection[str] | None) -> bool:
     return True
 
 
-def begin_run(
-    folder: Path,
-    kind: str,
-    starts: Sequence[Url],
-    settings: Settings,
-    now: float,
-    further: Mapping[str, object] | None = None,
-) -> int:
-    """Creates a run and returns its id. Failures of hosts in earlier runs are reset.
-
-    further: more values stored with the settings; `seed` has its own column.
-    """
-    with schema.writing(folder) as connection:
-        follow(connection, latest_time_s(connection) - now, now)
-        return runs.begin(schema.SqliteStatements(connection), kind, starts, settings, now, further)
-
-
-def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
-    with schema.writing(folder) as connection:
-        rows = [(0, url_id, now) for url_id in ids]
-        schema.SqliteStatements(connection).upsert("start", "url_id, added", rows)
-
-
-def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
-    with schema.writing(folder) as connection:
-        runs.end(schema.SqliteStatements(connection), run_id, state, note, now)
-
-
 def run_records(connection: sqlite3.Connection) -> list[RunRecord]:
     """All runs, oldest first."""
     return runs.records(schema.SqliteStatements(connection))
+
+
+def apply_scope(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    """See `model.ports.RunStore.apply_scope`. Call it within a transaction."""
+    _reassign_hosts(connection, scope)
+    moves: Counter[str] = Counter()
+    gone: list[tuple[int]] = []
+    come: list[tuple[str, bool, int]] = []
+    for row, text, reason, rule in connection.execute(
+        "SELECT id, text, reason, rule FROM url WHERE reason IN ('waiting', 'scope', 'depth')"
+    ):
+        inside = scope.decide(Url(text)) is None
+        if inside and reason == Reason.SCOPE:
+            come.append((UNKNOWN_DEPTH, rule == SITE_REMOVED_RULE, row))
+        elif not inside and reason != Reason.SCOPE:
+            gone.append((row,))
+            moves[reason] += 1
+    connection.executemany("UPDATE url SET reason = 'depth', rule = ?, depth = iif(?, depth, NULL) WHERE id = ?", come)
+    connection.executemany(
+        "UPDATE url SET reason = 'scope', rule = ? WHERE id = ?", [(SITE_REMOVED_RULE, *row) for row in gone]
+    )
+    _count(
+        connection,
+        {"scope": len(gone) - len(come), "depth": len(come) - moves["depth"], "waiting": -moves["waiting"]},
+    )
+    _drop_entries(connection, gone)
+
+
+def _reassign_hosts(connection: sqlite3.Connection, scope: CrawlScope) -> None:
+    rows = connection.execute("SELECT h.id, h.key, s.key FROM host h JOIN site s ON s.id = h.site_id").fetchall()
+    moved = [(site, id_) for id_, host, held in rows if (site := scope.site_of(host_url(HostKey(host)))) != held]
+    connection.executemany("INSERT OR IGNORE INTO site (key) VALUES (?)", [(site,) for site, _ in moved])
+    connection.executemany("UPDATE host SET site_id = (SELECT id FROM site WHERE key = ?) WHERE id = ?", moved)
+    if moved:
+        connection.execute(
+            "UPDATE site SET fetched = (SELECT coalesce(sum(fetched), 0) FROM host WHERE site_id = site.id)"
+        )
+
+
+def _drop_entries(connection: sqlite3.Connection, gone: list[tuple[int]]) -> None:
+    if not gone:
+        return
+    connection.execute("CREATE TEMP TABLE IF NOT EXISTS gone (id INTEGER PRIMARY KEY)")
+    connection.execute("DELETE FROM gone")
+    connection.executemany("INSERT INTO gone VALUES (?)", gone)
+    connection.execute("DELETE FROM queue WHERE url_id IN (SELECT id FROM gone)")
+    hosts = "SELECT DISTINCT u.host_id FROM gone g JOIN url u ON u.id = g.id"
+    connection.execute(
+        f"UPDATE host SET pending = (SELECT count(*) FROM queue q WHERE q.host_id = host.id) WHERE id IN ({hosts})"
+    )
+
+
+def _count(connection: sqlite3.Connection, changes: dict[str, int]) -> None:
+    upsert = "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
+    connection.executemany(upsert, [("reason:" + name, change) for name, change in changes.items() if change])

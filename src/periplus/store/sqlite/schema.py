@@ -16,11 +16,10 @@ from pathlib import Path
 from periplus.children import process_lives
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.page import Publication
-from periplus.model.survey import SiteMark, SiteStatus
 from periplus.model.visit import STATE_OF
-from periplus.store.dialect import SQLITE, Row
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import changes, checks, page_links
+from periplus.store.statements import SQLITE, Row
 from periplus.store.url_state import FIELDS
 from periplus.store.views import CREATE_VIEWS
 
@@ -53,21 +52,6 @@ END;
 TABLES = """
 CREATE TABLE survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
 """  # noqa: E501
-
-
-def marks(connection: sqlite3.Connection) -> dict[str, SiteMark]:
-    """Users' marks on sites, by prefix."""
-    rows = connection.execute("SELECT prefix, status, tags FROM survey_mark ORDER BY prefix").fetchall()
-    return {
-        prefix: SiteMark(prefix, SiteStatus(status), tuple(tags.split("\n")) if tags else ())
-        for prefix, status, tags in rows
-    }
-
-
-def store_marks(connection: sqlite3.Connection, noted: Iterable[SiteMark], now: float) -> None:
-    """Replaces the marks of these sites. Call it within a transaction."""
-    values = ((mark.prefix, mark.status.value, "\n".join(mark.tags), now) for mark in noted)
-    connection.executemany("INSERT OR REPLACE INTO survey_mark VALUES (?, ?, ?, ?)", values)
 
 
 DATABASE = "collection.db"
@@ -345,7 +329,7 @@ def _place(path: Path, read_only: bool) -> str:
 
 
 class SqliteStatements:
-    """`store.dialect.Statements` of an SQLite connection."""
+    """`store.statements.Statements` of an SQLite connection."""
 
     dialect = SQLITE
 

@@ -1,1 +1,0 @@
-"""Keyword extraction: the words and phrases that summarise a text."""

@@ -1,1 +1,0 @@
-"""Does a page belong to a topic that was shown by examples?"""

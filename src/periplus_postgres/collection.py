@@ -1,0 +1,169 @@
+"""The reader of a collection in a database, and its deletion and checks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from periplus.api.collection import Collection
+from periplus.api.homes import folder_of, home_of, reader_of
+from periplus.errors import UsageError
+from periplus.model.collection import SegmentState
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
+from periplus_postgres.address import Address, address_of
+from periplus_postgres.published import withdraw
+from periplus_postgres.segments import object_storage, swept
+
+if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
+    from periplus.api.searching import Search
+    from periplus_postgres.connection import Connection
+
+
+class DatabaseCollection(Collection):
+    """Reader of a collection at an address (`postgresql://...`), also during a crawl.
+
+    Runs, status, pages, links and the map are read from the database, and so are searches if its readers share an
+    index. Everything else is read from a local copy made at the first access: docs/postgresql.md.
+    """
+
+    def __init__(
+        self, address: str, time_limit_s: float = 0.0, watch: Callable[[str, int], None] | None = None
+    ) -> None:
+        """time_limit_s: as in `Collection`; watch: as in `folder_of`. Raises NoCollection, StoreError."""
+        self._text, self._address, self._watch = address, address_of(address), watch
+        self._reader, self._store = reader_of(address), str(self._address)
+        self._begin(time_limit_s)
+
+    @property
+    def place(self) -> str:
+        return self._text
+
+    @cached_property
+    def folder(self) -> Path:  # type: ignore[override]  # of the copy, made on first access
+        return folder_of(self._text, self._watch)
+
+    @cached_property
+    def _connection(self) -> reading.Connection:  # type: ignore[override]  # the same
+        return reading.connect(self.folder)
+
+    def __repr__(self) -> str:
+        return f"<DatabaseCollection {self._address.collection}>"
+
+    def close(self) -> None:
+        super().close()
+        if "_connection" in self.__dict__:
+            self._connection.close()
+
+    def _read_folder(self) -> None:
+        self._reader.close()
+        self._reader = SqliteReader(self._connection, self.folder)
+
+    @contextlib.contextmanager
+    def _opened_search(self) -> Iterator[Search]:
+        """If readers share an index, it is searched without making a copy."""
+        from periplus.api.searching import open_search
+
+        with open_search({"": self._text}, self._limit_s, lambda place: self.folder) as search:
+            yield search
+
+
+def clear(store: str) -> None:
+    """Deletes the contents of a collection in a database, including its segments and shared index. Keeps its jobs, and
+    the storage places of segments and index unless the address names others.
+
+    Raises UsageError while workers run, NoCollection, StoreError.
+    """
+    from periplus_postgres import index_place, schema, table_rows
+
+    address = address_of(store)
+    with home_of(store).only_crawl(), _connect(address) as connection:
+        if workers := table_rows.workers_at_work(connection):
+            raise UsageError(f"{workers} workers are running on {address}. Stop them, then delete.")
+        place, names = table_rows.place_of_segments(connection), table_rows.segments_of_pages(connection)
+        index = index_place.place_of_index(connection)
+        _withdraw(index, f"{address.collection}-")
+        if names:
+            with contextlib.closing(object_storage(place)) as storage:
+                for name in names:
+                    storage.delete(name)
+        # last: the rows name the segments, whose deletion may fail and must then be repeated
+        schema.clear(connection, {"segments": address.segments or place, "index": address.index or index})
+
+
+def withdraw_index(store: str) -> None:
+    """Deletes the shared index of a collection after a deletion of pages; the next search publishes a new one. Raises
+    UsageError, NoCollection, StoreError.
+    """
+    from periplus_postgres import index_place
+
+    address = address_of(store)
+    with _connect(address) as connection:
+        _withdraw(index_place.place_of_index(connection), f"{address.collection}-index-")
+
+
+def _withdraw(place: str, names: str) -> None:
+    if place:
+        with contextlib.closing(object_storage(place)) as storage:
+            withdraw(storage, names)
+
+
+def remove(store: str) -> None:
+    """Deletes a collection in a database: tables, jobs, segments, and the local copy. Raises as `clear`."""
+    from periplus_postgres import schema
+    from periplus_postgres.copies import forget
+
+    clear(store)
+    address = address_of(store)
+    with _connect(address) as connection:
+        schema.drop(connection, address.collection)
+    forget(address)
+
+
+def check_segments(
+    store: str, *, delete: bool = False, watch: Callable[[str], None] = lambda name: None
+) -> Sequence[SegmentState]:
+    """Reads every segment of a collection in a database and reports whether it has the records that pages refer to.
+
+    delete: delete segments that no page refers to; not during a crawl. watch: called with the name of each segment.
+    Raises UsageError, NoCollection, StoreError.
+    """
+    from periplus_postgres import table_rows
+
+    address = address_of(store)
+    with _connect(address) as connection:
+        place = table_rows.place_of_segments(connection)
+        if not place:
+            raise UsageError(f"{address} stores page bodies in the database: there are no segments to check")
+        if delete and (workers := table_rows.workers_at_work(connection)):
+            raise UsageError(
+                f"{workers} workers are running: segments that they have written and not committed look unused. Stop "
+                "them, then delete."
+            )
+        # the connection is idle while segments are read
+        connection.execute("SET idle_in_transaction_session_timeout = 0")
+        states, storage = [], object_storage(place)
+        with connection.transaction():
+            for state in swept(storage, table_rows.record_places(connection)):
+                watch(state.name)
+                states.append(state)
+        if delete:
+            for state in states:
+                if state.is_unused:
+                    storage.delete(state.name)
+        storage.close()
+        return states
+
+
+@contextlib.contextmanager
+def _connect(address: Address) -> Iterator[Connection]:
+    """Connects to an existing collection. Raises UsageError, NoCollection, StoreError."""
+    from periplus_postgres import schema
+    from periplus_postgres.connection import connect
+
+    with contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        yield connection

@@ -1,0 +1,346 @@
+"""Copies the rows of a collection into and out of PostgreSQL, by COPY and streaming cursors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from psycopg import Cursor, DataError, IntegrityError
+from psycopg.errors import LockNotAvailable
+from psycopg.rows import TupleRow
+
+from periplus.errors import StoreError
+from periplus.model.collection import Exchange
+from periplus.store.bodies import BodyCodec
+from periplus.store.notes import change_note, note, put_note
+from periplus.values import Row, frozen
+from periplus_postgres import ledger, page_links, schema
+from periplus_postgres.committing import run_of
+from periplus_postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection
+from periplus_postgres.ledger import DatabaseLedger
+from periplus_postgres.moved_tables import CHANGES, OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable
+from periplus_postgres.segments import RecordPlace, SegmentReader
+from periplus_postgres.statements import PostgresStatements, copy_rows
+
+AT_ONCE = 5_000  # rows of a streaming cursor
+BODIES_AT_ONCE = 100
+_KINDS = {"int2": "int", "int4": "int", "int8": "int", "float8": "float", "text": "text", "bytea": "bytes"}
+_OWN_COLUMNS = frozenset({"shard", "part"})
+_RUN_SUMS = "('fetched', 'wire_bytes')"  # stored by part in run_count; in SQLite in the table `run`
+_SOURCE = {
+    "meta": "meta t WHERE t.name NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(OWN_META))),
+    "run_count": (
+        "(SELECT run_id, name, sum(value)::bigint AS value FROM run_count"
+        f" WHERE name NOT IN {_RUN_SUMS} GROUP BY 1, 2) t"
+    ),
+    "tally": "(SELECT name, sum(value)::bigint AS value FROM tally GROUP BY 1) t",
+}
+_SUM_OF_RUN = (
+    "t.{0} + coalesce((SELECT sum(c.value) FROM run_count c WHERE c.run_id = t.id AND c.name = '{0}'), 0)::bigint"
+)
+_COMPUTED_COLUMNS = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetched", "wire_bytes")} | {
+    # A killed worker may have sent its last request just now.
+    (
+        "host",
+        "next_at",
+    ): (
+        "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE greatest(t.next_at, extract(epoch"
+        " FROM now()) + t.delay_s / t.rate) END"
+    )
+}
+_BODIES = """
+SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, x.media_type, x.data
+FROM body b LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
+"""  # noqa: E501
+_SEQUENCE_TABLES = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
+
+WriteRecord = Callable[[Exchange], RecordPlace]
+
+
+@frozen
+class BodyTarget:
+    """Where the bytes of moved pages are stored.
+
+    write_record: writes a WARC record to a segment; None: bytes are stored in the row. dictionary_shards: shard of each
+    dictionary, by id.
+    """
+
+    write_record: WriteRecord | None
+    dictionary_shards: dict[int, int]
+
+
+def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> list[MovedTable]:
+    """Tables to move, with the columns that both databases have.
+
+    theirs: returns the columns of a table in the other database.
+    """
+    find = (
+        "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
+        " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+    )
+    tables = []
+    for name in TABLES:
+        other = set(theirs(name)) - _OWN_COLUMNS - ({"lease_by"} if name == "host" else set())
+        columns = [
+            (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
+        ]
+        if columns:  # SQLite has the table `file` only during a move
+            tables.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
+    return tables
+
+
+def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
+    """Inserts rows into an empty table, within a transaction.
+
+    rows: the shard, then the values; tables without shards ignore the shard. Links of a page must be consecutive.
+    """
+    if table.name == "link":
+        page_links.fill(connection, rows)
+        return
+    has_shard = connection.execute(
+        "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)
+    ).fetchone()
+    columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
+    copy_rows(connection, table.name, columns, rows if has_shard else (row[1:] for row in rows))
+
+
+def only_editor(connection: Connection, collection: str) -> None:
+    """Locks user decisions on the collection until the connection is closed. Raises StoreError after LOCK_TIMEOUT_S."""
+    try:
+        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.LOCK_EDIT, collection))
+    except LockNotAvailable:
+        raise StoreError(
+            f"another process has edited topics, portals or marks of {collection} for {LOCK_TIMEOUT_S} s. Try again."
+        ) from None
+
+
+def may_edit(connection: Connection) -> bool:
+    """Whether the database user may change user decisions."""
+    may = "has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'DELETE')"
+    ask = f"SELECT bool_and({may}) FROM unnest(%s::text[]) t"
+    row = connection.execute(ask, (list(WRITTEN_BACK),)).fetchone()
+    return bool(row and row[0])
+
+
+def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: BodyTarget) -> None:
+    """Inserts bodies, with a row in each shard of their pages. Call it within a transaction."""
+    codec = BodyCodec()
+    held: list[Row] = []
+    xml: list[Row] = []
+    for body in bodies:
+        place = target.write_record(body.exchange) if target.write_record and body.content and body.exchange else None
+        for shard in body.shards:
+            held.append(_body_row(body, shard, place, target.dictionary_shards, codec))
+            if body.xml:
+                xml.append((shard, body.id, *body.xml))
+        if len(held) >= BODIES_AT_ONCE:
+            _write_bodies(connection, held, xml)
+    _write_bodies(connection, held, xml)
+
+
+def _body_row(
+    body: MovedBody, shard: int, place: RecordPlace | None, dictionary_shards: dict[int, int], codec: BodyCodec
+) -> Row:
+    data, dictionary_id = (b"", None) if place else (body.data, body.dictionary_id)
+    if not place and (not data or (dictionary_id is not None and dictionary_shards.get(dictionary_id) != shard)):
+        data = codec.pack(body.content, None) if body.content else b""
+        dictionary_id = None
+    return (
+        shard,
+        body.id,
+        body.md5,
+        dictionary_id,
+        body.size,
+        data,
+        body.text,
+        body.blocks,
+        *(place or (None, None, None)),
+    )
+
+
+def _write_bodies(connection: Connection, held: list[Row], xml: list[Row]) -> None:
+    copy_rows(
+        connection, "body", "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length", held
+    )
+    copy_rows(connection, "xml", "shard, body_id, media_type, data", xml)
+    held.clear()
+    xml.clear()
+
+
+def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
+    """Finishes a move: sets sequences and notes.
+
+    seq: number of the last queue entry.
+    """
+    for table in _SEQUENCE_TABLES:
+        connection.execute(
+            f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), (SELECT max(id) FROM {table}))"
+            f" WHERE EXISTS (SELECT 1 FROM {table})"
+        )
+    connection.execute("SELECT setval('queue_seq', greatest(1, %s))", (seq,))
+    for name, value in meta.items():
+        put_note(PostgresStatements(connection), name, value)
+
+
+def last_seq(connection: Connection) -> int:
+    row = connection.execute(
+        "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
+    """Streams the rows of a table, within a transaction."""
+    columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
+    source = _SOURCE.get(table.name, f"{table.name} t")
+    with _streaming(connection, f"SELECT {', '.join(columns)} FROM {source}", AT_ONCE) as cursor:
+        yield from cursor
+
+
+def versions(connection: Connection) -> tuple[str, str]:
+    """Change with each commit: to crawled data and results; to users' decisions and notes.
+
+    They are digests of the writing transactions of a few small tables: each commit of a crawl counts in `tally` or
+    `run_count`, and `note_change` notes other changes. Call it in the transaction that reads the data.
+    """
+    ask = (
+        "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || (SELECT timeline_id FROM"
+        " pg_control_checkpoint()) || ' ' || to_regclass('meta')::oid"
+    )
+    collection = (connection.execute(ask).fetchone() or ("",))[0]
+    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
+    crawled, decided = (
+        [connection.execute(find.format(name).encode()).fetchone() for name in names]
+        for names in (("run", "run_count", "tally"), ("meta", *WRITTEN_BACK))
+    )
+    changes = note(PostgresStatements(connection), CHANGES)
+    return f"{collection} {schema.VERSION} {crawled} {changes}", str(decided)
+
+
+def note_change(connection: Connection) -> None:
+    """Changes the first of `versions`, within a transaction."""
+    change_note(PostgresStatements(connection), CHANGES, lambda number: str(int(number or 0) + 1))
+
+
+def bodies_out(connection: Connection, reader: SegmentReader | None, *, unpacked: bool = True) -> Iterator[MovedBody]:
+    """Streams stored bodies, within a transaction. reader: for the collection's segments, if any.
+
+    unpacked: also decompress bodies that are stored in the database.
+    """
+    codec = BodyCodec()
+    with _streaming(connection, _BODIES, BODIES_AT_ONCE) as cursor:
+        for (
+            body_id,
+            md5,
+            size,
+            text,
+            blocks,
+            data,
+            dictionary_id,
+            segment,
+            start,
+            length,
+            media_type,
+            xml,
+        ) in cursor:
+            content = b""
+            if segment is not None and reader is not None:
+                content = reader.body(RecordPlace(segment, start, length))
+            elif data and unpacked:
+                if dictionary_id is not None and not codec.knows(dictionary_id):
+                    codec.add(dictionary_id, _dictionary(connection, dictionary_id))
+                content = codec.unpack_body(data, dictionary_id, text)
+            yield MovedBody(
+                body_id,
+                md5,
+                size,
+                text,
+                blocks,
+                data,
+                dictionary_id,
+                content,
+                (),
+                None if xml is None else (media_type, xml),
+                None,
+            )
+
+
+def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
+    row = connection.execute("SELECT data FROM dictionary WHERE id = %s", (dictionary_id,)).fetchone()
+    return bytes(row[0]) if row else b""
+
+
+@contextmanager
+def _streaming(connection: Connection, find: str, at_once: int) -> Iterator[Cursor[TupleRow]]:
+    cursor: Any = connection.cursor(name="moving")
+    with cursor:
+        cursor.itersize = at_once
+        cursor.execute(find)
+        yield cursor
+
+
+def dictionary_shards(connection: Connection) -> dict[int, int]:
+    return dict(connection.execute("SELECT id, shard FROM dictionary").fetchall())
+
+
+def is_empty(connection: Connection) -> bool:
+    """Whether the collection has no runs and no URLs. It may have jobs."""
+    row = connection.execute("SELECT EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM url)").fetchone()
+    return row is not None and not row[0]
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Translates database errors to StoreError."""
+    try:
+        yield
+    except (*CONNECTION_ERRORS, DataError, IntegrityError) as error:
+        text = str(error).strip().partition("\n")[0]
+        raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
+
+
+def remove_time_limits(connection: Connection) -> None:
+    """Removes time limits, since whole tables are read and the other database may be slow."""
+    connection.execute("SET idle_in_transaction_session_timeout = 0")
+    connection.execute("SET statement_timeout = 0")
+
+
+@contextmanager
+def one_moment(connection: Connection) -> Iterator[None]:
+    """A transaction with one snapshot."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        yield
+
+
+def merge_inbox(connection: Connection, collection: str) -> None:
+    """Merges the inbox into the queue."""
+
+    def merge() -> int:
+        with connection.transaction():
+            last = connection.execute("SELECT max(id) FROM run").fetchone()
+            if not last or last[0] is None or ledger.is_empty(connection):
+                return 0
+            run = run_of(connection, last[0])
+            return ledger.merge(connection, collection, lambda moment: DatabaseLedger(connection, run, 0, moment), None)
+
+    while merge():
+        pass
+
+
+def notes(connection: Connection) -> dict[str, str]:
+    """Notes for a local copy: its time, until when workers have leases, whether the crawl is paused, and the place of
+    the index.
+    """
+    ask = (
+        "SELECT 'busy_until', coalesce(max(lease_until), 0)::text FROM worker"
+        " UNION ALL SELECT 'as_of', extract(epoch FROM now())::text"
+        " UNION ALL SELECT name, value FROM meta WHERE name IN ('paused', 'index')"
+    )
+    return dict(connection.execute(ask).fetchall())
+
+
+def rules_text(connection: Connection) -> str:
+    """The collection's URL rules, in TOML."""
+    return note(PostgresStatements(connection), "rules_text")

@@ -1,0 +1,334 @@
+"""Copies rows of a collection in a folder in and out: moves, exchanges for archives, and imported completions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from periplus.files import replace_file
+from periplus.model.collection import Exchange
+from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.bodies import BodyCodec, unpack_headers
+from periplus.store.sqlite import changes, page_links, reading
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.urls.scope import site_key
+from periplus.values import Row
+from periplus_postgres.moved_tables import FILES, OWN_META, MovedBody, MovedTable, exact
+
+BODIES_AT_ONCE = 100
+_FILE_NAME = re.compile(r"topics/\w[\w.-]*")
+_OF_HOST = "LEFT JOIN host h ON h.id = {} LEFT JOIN site s ON s.id = h.site_id"
+_OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
+_WAY = {  # joins from a table to the site that determines the shard
+    "site": "LEFT JOIN site s ON s.id = t.id", "host": "LEFT JOIN site s ON s.id = t.site_id",
+    "dictionary": "LEFT JOIN site s ON s.dictionary_id = t.id",
+    "family": _OF_HOST.format("t.host_id"), "doubtful": _OF_HOST.format("t.host_id"),
+    "shown": _OF_HOST.format("t.host_id"),
+    "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
+    "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"), "visit": _OF_URL.format("t.url_id"),
+} | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
+    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict", "rendering"),
+    _OF_URL.format("t.url_id"))  # fmt: skip
+_SHARD = {
+    "robots": "shard_of_address(t.origin || '/')",
+    "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END",
+    "look": "CASE WHEN v.url_id = 0 THEN shard_of_address(v.text) ELSE shard_of(s.key) END",
+}
+_NOT_OWN = f"name NOT IN ({', '.join(repr(own) for own in sorted(OWN_META))})"
+# A killed worker may have sent its last request just now.
+NEXT_AT = (
+    "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
+    "INTEGER) + 1 + t.delay_s / t.rate) END"
+)
+_BODIES = """
+WITH holder AS MATERIALIZED (
+    SELECT o.body_id, min(o.url_id) AS url_id, group_concat(DISTINCT shard_of(s.key)) AS shards
+    FROM (SELECT body_id, url_id FROM page UNION ALL SELECT body_id, url_id FROM page_history) o
+    JOIN url u ON u.id = o.url_id JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id WHERE o.body_id IS NOT NULL GROUP BY o.body_id),
+last AS MATERIALIZED (SELECT url_id, max(id) AS id FROM visit WHERE outcome = 'fetched' AND purpose = 'page' AND url_id <> 0 GROUP BY url_id)
+SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, coalesce(o.shards, '0'), coalesce(u.text, ''),
+    coalesce(v.started, u.visited, 0.0), coalesce(v.run_id, 0), coalesce(v.status, 200), coalesce(v.address, ''), v.head,
+    x.media_type, x.data
+FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id = b.id LEFT JOIN url u ON u.id = o.url_id
+    LEFT JOIN last l ON l.url_id = o.url_id LEFT JOIN visit v ON v.id = l.id ORDER BY b.id
+"""  # noqa: E501
+
+
+def register_shard_functions(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
+    """Registers SQL functions for shards. Rows without a known site have shard 0."""
+    of_site = lru_cache(maxsize=65_536)(lambda key: 0 if key is None else shard_of(SiteKey(key)))
+
+    connection.create_function("shard_of", 1, of_site, deterministic=True)
+    connection.create_function("shard_of_address", 1, lambda text: shard_of(site_key(Url(text))) if text else 0)
+
+
+def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
+    """Rows of a table in portable form, starting with the shard. Call `register_shard_functions` before."""
+    make = exact(table.kinds)
+    for row in reading.rows(connection.execute(_select(table, shards=True))):
+        yield (row[0], *make(row[1:]))
+
+
+def touched_rows(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
+    """As `rows_out`, for the rows whose keys are marked by `touch`."""
+    make = exact(table.kinds)
+    same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(connection, table.name))
+    source = f"temp.touched_{table.name} k CROSS JOIN {table.name} t ON {same}"
+    for row in reading.rows(connection.execute(_select(table, shards=True, source=source))):
+        yield (row[0], *make(row[1:]))
+
+
+def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
+    """As `rows_out`, without shards, for a new file."""
+    return map(exact(table.kinds), reading.rows(connection.execute(_select(table, shards=False))))
+
+
+def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
+    name = table.name
+    columns = ", ".join(
+        NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
+    )
+    where = f" WHERE t.{_NOT_OWN}" if name == "meta" else ""
+    shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")
+    return (
+        f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {source or f'{name} t'}"
+        f" {_WAY.get(name, '') if shards else ''}{where}"
+    )
+
+
+def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
+    """Stored bodies, ascending by id. Call `register_shard_functions` before."""
+    contents = SqliteReader(connection)
+    cursor = connection.execute(_BODIES)
+    while block := cursor.fetchmany(BODIES_AT_ONCE):
+        for row in block:
+            (
+                body_id,
+                md5,
+                size,
+                text,
+                blocks,
+                data,
+                dictionary_id,
+                shards,
+                url,
+                started,
+                run_id,
+                status,
+                address,
+                head,
+                media_type,
+                xml,
+            ) = row
+            content = contents.restore(data, dictionary_id, text) if data else b""
+            visit = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_headers(head))
+            exchange = Exchange(0, run_id, *visit, content, "", body_id)
+            numbers = tuple(int(shard) for shard in shards.split(","))
+            yield MovedBody(
+                body_id, md5, size, text, blocks, data, dictionary_id, content, numbers, _xml(media_type, xml), exchange
+            )
+
+
+def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
+    """Stored bodies in the form of `MovedBody.row`, to verify a move."""
+    contents = SqliteReader(connection)
+    find = (
+        "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT"
+        " JOIN xml x ON x.body_id = b.id"
+    )
+    cursor = connection.execute(find)
+    while block := cursor.fetchmany(BODIES_AT_ONCE):
+        for *body, data, dictionary_id, media_type, xml in block:
+            content = contents.restore(data, dictionary_id, body[3]) if data else b""
+            yield (*body, content, _xml(media_type, xml))
+
+
+def _xml(media_type: str | None, data: bytes | None) -> tuple[str, bytes] | None:
+    return None if media_type is None or data is None else (media_type, data)
+
+
+def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]) -> None:
+    """Inserts or replaces rows, within a transaction. Links: grouped by page, only for pages without links."""
+    if table.name == "link":
+        page_links.fill(connection, rows)
+        return
+    marks = ", ".join("?" * len(table.columns))
+    connection.executemany(f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
+
+
+def clear(connection: sqlite3.Connection, name: str) -> None:
+    """Deletes the rows of a table, except what belongs to one database. Call it within a transaction."""
+    connection.execute(f"DELETE FROM {_base_table(name)}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
+
+
+@contextlib.contextmanager
+def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
+    """Within it all pages are written again; then followers see those that differ, and others keep their marks."""
+    followers = connection.execute("SELECT * FROM follower").fetchall()
+    now = "SELECT p.url_id, p.fetched, p.body_id, u.reason FROM page p JOIN url u ON u.id = p.url_id"
+    connection.execute(f"CREATE TEMP TABLE earlier AS {now.replace(' FROM', ', p.parts FROM', 1)}")
+    connection.execute("CREATE INDEX temp.earlier_page ON earlier (url_id)")
+    connection.execute("DELETE FROM follower")  # else triggers note every page
+    yield
+    connection.executemany("INSERT INTO follower VALUES (?, ?, ?)", followers)
+    connection.execute(
+        "UPDATE page SET parts = e.parts FROM temp.earlier e JOIN url u ON u.id = e.url_id WHERE e.url_id = page.url_id"
+        " AND (e.fetched, e.body_id, e.reason) IS (page.fetched, page.body_id, u.reason)"
+    )
+    before = "SELECT url_id, fetched, body_id, reason FROM temp.earlier"
+    differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
+    changes.note(connection, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
+    connection.execute("DROP TABLE temp.earlier")
+
+
+def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
+    """Key columns of a table; for links, which have no key, the column of the page."""
+    columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
+    return tuple(column for (column,) in columns) or ("source",)
+
+
+@contextlib.contextmanager
+def trace_changes(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[sqlite3.Connection]:
+    """Records the keys of all rows of these tables that an open transaction of the connection changes.
+
+    `touched_keys` returns them. Yields a connection that sees the previous state.
+    """
+    for name in names:
+        keys = keys_of(connection, name)
+        _make_key_table(connection, name, keys)
+        for event, rows in (("INSERT", ("NEW",)), ("DELETE", ("OLD",)), ("UPDATE", ("OLD", "NEW"))):
+            # no OR IGNORE: in a trigger the conflict clause of the outer statement applies
+            noted = "".join(
+                f" INSERT INTO touched_{name} SELECT {', '.join(f'{row}.{key}' for key in keys)} WHERE NOT EXISTS"
+                f" (SELECT 1 FROM touched_{name} WHERE {' AND '.join(f'{key} = {row}.{key}' for key in keys)});"
+                for row in rows
+            )
+            connection.execute(
+                f"CREATE TEMP TRIGGER IF NOT EXISTS touched_{name}_{event} AFTER {event} ON main.{_base_table(name)}"
+                f" BEGIN{noted} END"
+            )
+    with reading.moment(folder) as before:
+        before.execute("SELECT 1 FROM meta").fetchone()  # takes the snapshot
+        before.execute("PRAGMA query_only = OFF")  # for the temporary tables of `touch`; the file stays read-only
+        yield before
+
+
+def touched_keys(connection: sqlite3.Connection, name: str) -> list[Row]:
+    """Recorded keys of a table."""
+    rows: list[Row] = connection.execute(f"SELECT * FROM temp.touched_{name}").fetchall()
+    return rows
+
+
+def touch(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
+    """Marks rows by key for `touched_rows`."""
+    columns = keys_of(connection, name)
+    _make_key_table(connection, name, columns)
+    connection.executemany(f"INSERT INTO touched_{name} VALUES ({', '.join('?' * len(columns))})", keys)
+
+
+def _make_key_table(connection: sqlite3.Connection, name: str, keys: Sequence[str]) -> None:
+    columns = ", ".join(keys)
+    connection.execute(
+        f"CREATE TEMP TABLE IF NOT EXISTS touched_{name} ({columns}, PRIMARY KEY ({columns})) WITHOUT ROWID"
+    )
+    connection.execute(f"DELETE FROM temp.touched_{name}")
+
+
+def last_ids(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
+    """Greatest id of each table; 0 if it is empty."""
+    return {name: connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()[0] for name in names}
+
+
+def _base_table(name: str) -> str:
+    return "page_links" if name == "link" else name
+
+
+def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) -> None:
+    """Inserts or replaces bodies. Bytes from segments are compressed without a dictionary.
+
+    Call it within a transaction, after the table `dictionary` is filled.
+    """
+    codec = BodyCodec()
+    insert = (
+        "INSERT OR REPLACE INTO body (id, md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    )
+    enter_xml = "INSERT OR REPLACE INTO xml (body_id, media_type, data) VALUES (?, ?, ?)"
+    for body in bodies:
+        data = body.data or (codec.pack(body.content, None) if body.content else b"")
+        connection.execute(
+            insert,
+            (body.id, body.md5, body.dictionary_id if body.data else None, body.size, data, body.text, body.blocks),
+        )
+        if body.xml:
+            connection.execute(enter_xml, (body.id, *body.xml))
+
+
+def complete(connection: sqlite3.Connection, seq: int) -> None:
+    """Finishes a move: sets values that only SQLite has. seq: number of the last queue entry."""
+    connection.execute(
+        "UPDATE site SET fetched = coalesce((SELECT sum(h.fetched) FROM host h WHERE h.site_id = site.id), 0)"
+    )
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'seq'", (str(seq),))
+
+
+def last_seq(connection: sqlite3.Connection) -> int:
+    row = connection.execute(
+        "SELECT max(CAST(value AS INTEGER), (SELECT coalesce(max(seq), 0) FROM queue)) FROM meta WHERE name = 'seq'"
+    ).fetchone()
+    return int(row[0])
+
+
+def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
+    """Columns of a table; empty if it does not exist."""
+    return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+
+
+def load_files(connection: sqlite3.Connection, folder: Path) -> None:
+    """Creates the temporary table `file` with FILES of the folder. changed: modification time in nanoseconds since the
+    epoch.
+    """
+    paths = (path for pattern in FILES for path in folder.glob(pattern))
+    rows = [(path.relative_to(folder).as_posix(), path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
+    (is_reader,) = connection.execute("PRAGMA query_only").fetchone()
+    connection.execute("PRAGMA query_only = OFF")  # a read-only connection cannot create a temporary table
+    connection.execute("CREATE TEMP TABLE file (name TEXT PRIMARY KEY, data BLOB NOT NULL, changed INTEGER NOT NULL)")
+    connection.executemany("INSERT INTO file VALUES (?, ?, ?)", rows)
+    connection.execute(f"PRAGMA query_only = {is_reader}")
+
+
+def write_files(connection: sqlite3.Connection, folder: Path) -> None:
+    """Writes the content of the table `file` to FILES of the folder. Each file is replaced atomically; equal files are
+    not written.
+
+    Names that do not match FILES are ignored, since any user of the database may have written them. Raises OSError.
+    """
+    rows = {name: (data, changed) for name, data, changed in connection.execute("SELECT name, data, changed FROM file")}
+    for path in [path for pattern in FILES for path in folder.glob(pattern)]:
+        if path.relative_to(folder).as_posix() not in rows:
+            path.unlink()
+    for name, (data, changed) in rows.items():
+        path = folder / name
+        if not (_FILE_NAME.fullmatch(name) and any(path.match(pattern) for pattern in FILES)):
+            continue
+        if not path.is_file() or path.read_bytes() != data:
+            path.parent.mkdir(0o700, exist_ok=True)
+            replace_file(path, data)
+        os.utime(path, ns=(changed, changed))
+
+
+def rules_in_force(connection: sqlite3.Connection) -> str:
+    """The URL rules in force, in canonical spelling; see `parameters.rules_key`."""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'rules'").fetchone()
+    return str(row[0]) if row else ""
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    with connection:  # commits, or rolls back after an exception
+        connection.execute("BEGIN IMMEDIATE")
+        yield

@@ -1,0 +1,1 @@
+"""Studies of many sites: surveys with a budget of pages, rules of choice, and webometric results."""

@@ -1,0 +1,229 @@
+"""The conceptual model of a fragment of the web: as XML, JSON and a drawing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TextIO
+
+from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
+from periplus.present.markup import attributes, characters, escape_xml
+from periplus.present.tables import json_text
+from periplus.present.wording import count_of, iso, number
+from periplus_studies.model import (
+    CompanionSite,
+    FragmentModel,
+    MethodSheet,
+    SetRelation,
+    SiteSet,
+    SurveyResults,
+    Unit,
+    UnitFigures,
+)
+
+NAMESPACE = "urn:periplus:fragment:1"
+Value = str | int | float | bool
+
+
+def write_fragment_xml(results: SurveyResults, out: TextIO) -> None:
+    """<fragment><method/><set><site/>...</set>...<relations><relation/>...<link/>...</relations></fragment>, streamed.
+
+    out: UTF-8.
+    """
+    method = results.method
+    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<fragment xmlns="{NAMESPACE}"{_attributes(_head(method))}>\n')
+    out.write("<method>\n")
+    for kind, pairs in (("run", method.runs), ("parameter", method.parameters)):
+        for name, value in pairs:
+            out.write(f"<{kind}{_attributes({'name': name, 'value': value})}/>\n")
+    out.write("</method>\n")
+    sites, tags = _sites(results), _tags(results)
+    for part in results.model.sets:
+        out.write(f"<set{_attributes({'name': part.name, 'sites': len(part.sites), **_counts(part)})}>\n")
+        for unit in part.sites:
+            out.write(f"<site{_attributes(sites[unit])}>")
+            out.write("".join(f"<prefix>{escape_xml(prefix)}</prefix>" for prefix in results.units[unit].prefixes))
+            out.write("".join(f"<tag>{escape_xml(tag)}</tag>" for tag in tags.get(unit, ())) + "</site>\n")
+        out.write("</set>\n")
+    out.write("<relations>\n")
+    for relation in results.model.relations:
+        out.write(f"<relation{_attributes(relation._asdict())}/>\n")
+    for source, end, links in _links(results):
+        out.write(f"<link{_attributes({'source': source, 'end': end, 'links': links})}/>\n")
+    out.write("</relations>\n</fragment>\n")
+
+
+def write_fragment_json(results: SurveyResults, out: TextIO) -> None:
+    """The same as one JSON object. out: UTF-8."""
+    sites, tags = _sites(results), _tags(results)
+
+    def site(unit: int) -> dict[str, object]:
+        return sites[unit] | {"prefixes": list(results.units[unit].prefixes), "tags": list(tags.get(unit, ()))}
+
+    value = _head(results.method) | {
+        "runs": dict(results.method.runs),
+        "parameters": dict(results.method.parameters),
+        "sets": [
+            {"name": part.name, **_counts(part), "sites": list(map(site, part.sites))} for part in results.model.sets
+        ],
+        "relations": [relation._asdict() for relation in results.model.relations],
+        "links": [{"source": source, "end": end, "links": links} for source, end, links in _links(results)],
+    }
+    out.write(json_text(_sound(value)))
+
+
+def _head(method: MethodSheet) -> dict[str, Value]:
+    return {
+        "title": method.title,
+        "run": method.run,
+        "created": iso(method.created),
+        "model": method.model.value,
+        "documents": method.documents,
+        "distinct_links": method.links,
+        "merged": method.merged,
+    }
+
+
+def _counts(part: SiteSet) -> dict[str, Value]:
+    return {"probed": part.probed, "documents": part.documents, "fetched": part.fetched}
+
+
+def _sites(results: SurveyResults) -> dict[int, dict[str, Value]]:
+    """The values of each site, by its unit; what is not known is left out."""
+    figures = {row.unit: _target(results.units[row.unit], row) for row in results.figures}
+    return figures | {site.unit: _companion(site) for site in results.companions}
+
+
+def _target(unit: Unit, row: UnitFigures) -> dict[str, Value]:
+    return {
+        "id": row.unit,
+        "name": unit.name,
+        "short": unit.short,
+        "start": unit.start,
+        "official": unit.official,
+        **({"bundle": unit.bundle} if unit.bundle else {}),
+        "fetched": row.fetched,
+        "waiting": row.waiting,
+        "share": round(row.share, 4),
+        "in_links": row.in_links,
+        "in_units": row.in_units,
+        "out_links": row.out_links,
+        "out_units": row.out_units,
+        "self_links": row.self_links,
+        "out_companion": row.out_companion,
+        "inlinking_pages": row.wif.linking,
+        "external_inlinking_pages": row.external_wif.linking,
+    }
+
+
+def _companion(site: CompanionSite) -> dict[str, Value]:
+    gain = site.gain
+    return {
+        "id": site.unit,
+        "name": site.name,
+        "status": site.status.value,
+        "cited_by": site.units,
+        "citing_pages": site.pages,
+        "links": site.links,
+        "documents": site.documents,
+        "fetched": site.fetched,
+        **({"links_back_to": site.back} if site.back is not None else {}),
+        **({"strong_before": gain.strong_before, "strong_with": gain.largest_strong} if gain is not None else {}),
+        **({"pairs_before": gain.pairs_before, "pairs_with": gain.pairs} if gain is not None else {}),
+    }
+
+
+def _tags(results: SurveyResults) -> dict[int, tuple[str, ...]]:
+    return {site.unit: site.tags for site in results.companions if site.tags}
+
+
+def _links(results: SurveyResults) -> list[tuple[int, int, int]]:
+    """Links between sites of the sets, self-links left out."""
+    units = {unit for part in results.model.sets for unit in part.sites}
+    links = results.matrix
+    rows = zip(links.sources.tolist(), links.ends.tolist(), links.counts.tolist(), strict=True)
+    return [(source, end, count) for source, end, count in rows if source != end and source in units and end in units]
+
+
+def _attributes(values: Mapping[str, Value]) -> str:
+    return attributes(
+        (name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items()
+    )
+
+
+def _sound(value: object) -> object:
+    """Without halves of characters, which UTF-8 cannot hold."""
+    if isinstance(value, str):
+        return characters(value)
+    if isinstance(value, dict):
+        return {_sound(key): _sound(part) for key, part in value.items()}
+    return [_sound(part) for part in value] if isinstance(value, list) else value
+
+
+SIZE = (1000, 680)
+MIDDLE = 500 + 350j
+TARGET_RADIUS = 92.0
+AROUND = (365.0, 210.0)  # half axes of the ellipse of the companion sets
+# Position of each, in degrees from the right, clockwise: the strongest at the top
+PLACES = {"communicator": -38.0, "strong": -142.0, "weak": 156.0, "private": 90.0, "global": 24.0}
+HUES = {"target": "teal", "communicator": "red", "strong": "amber", "weak": "grey", "private": "grey", "global": "blue"}
+LARGEST, LEAST = 78.0, 54.0  # radii of companion sets: the area goes by sites, but a set of one must hold its name
+
+
+def write_fragment_svg(model: FragmentModel, title: str, about: str, out: TextIO) -> None:
+    """The model as SVG that needs nothing else: of a set its sites, how many were probed, its documents;
+    of a relation links, pairs, density.
+    """
+    most = max((len(part.sites) for part in model.sets[1:]), default=1) or 1
+    spots = {part.name: _spot(part, most) for part in model.sets}
+    widest = max((relation.links for relation in model.relations), default=1)
+    within = {relation.source: relation for relation in model.relations if relation.source == relation.end}
+    between = [relation for relation in model.relations if relation.source != relation.end]
+    drawn = [relation for relation in between if "target" in (relation.source, relation.end)]
+    ways = [_way(relation, spots) for relation in drawn]
+    marks = [heading(title, about)]
+    for relation, way in zip(drawn, ways, strict=True):
+        width = 1.0 + 9.0 * math.sqrt(relation.links / widest)
+        marks.append(arrow(way, width, 9 + 1.2 * width))
+    for part in model.sets:
+        marks += _set(part, *spots[part.name], within.get(part.name))
+    for relation, way in zip(drawn, ways, strict=True):
+        x, y = way.middle.real, way.middle.imag
+        marks.append(caption(x, y, count_of(relation.links, "link"), "mid halo small"))
+        pairs = f"{count_of(relation.pairs, 'pair')}, density {relation.density:.2g}"
+        marks.append(caption(x, y + 13, pairs, "mid halo small soft"))
+    further = len(between) - len(drawn)
+    note = f"; {count_of(further, 'relation')} between companion sets not drawn" if further else ""
+    marks.append(caption(14, SIZE[1] - 14, f"width: links{note}", "soft"))
+    write_sheet(out, SIZE, f"{title}: model of the web fragment", marks)
+
+
+def _spot(part: SiteSet, most: int) -> tuple[complex, float]:
+    """(middle as x + y i, radius) of a set's circle, px."""
+    if part.name == "target":
+        return MIDDLE, TARGET_RADIUS
+    angle = math.radians(PLACES[part.name])
+    radius = max(LARGEST * math.sqrt(len(part.sites) / most), LEAST)
+    return MIDDLE + complex(AROUND[0] * math.cos(angle), AROUND[1] * math.sin(angle)), radius
+
+
+def _way(relation: SetRelation, spots: Mapping[str, tuple[complex, float]]) -> Bow:
+    (start, first), (end, second) = spots[relation.source], spots[relation.end]
+    return bow(start, end, (first + 2, second + 3), 44)
+
+
+def _set(part: SiteSet, middle: complex, radius: float, own: SetRelation | None) -> Iterator[str]:
+    """The circle of a set, its words within that of the target set, and below the others."""
+    x, y, target = middle.real, middle.imag, part.name == "target"
+    yield element("circle", HUES[part.name] + ("" if part.sites else " cited"), cx=x, cy=y, r=radius)
+    lift = 27.0 if target else 3.0
+    yield caption(x, y - lift, "target set" if target else part.name, "mid strong")
+    yield caption(x, y - lift + 16, count_of(len(part.sites), "site"), "mid")
+    lines = [count_of(part.documents, "document"), f"{number(part.fetched)} fetched"] if target else []
+    if not target and part.sites:
+        lines = [f"{number(part.probed)} probed, {count_of(part.documents, 'document')}"]
+    if own:
+        lines.append(f"{count_of(own.links, 'link')} within")
+    first = y + 5 if target else y + radius + 15
+    for place, line in enumerate(lines):
+        yield caption(x, first + 14 * place, line, "mid small" + ("" if target else " halo soft"))

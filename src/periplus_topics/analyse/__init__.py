@@ -1,0 +1,1 @@
+"""Analyses of texts, stories and topics. Pure functions on values."""

@@ -1,0 +1,1 @@
+"""Functions that commands, screens and programs call."""

@@ -1,0 +1,479 @@
+"""Topics of a collection: trained from examples, and used to classify pages."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import heapq
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from periplus.api.collection import Collection
+from periplus.api.homes import editing
+from periplus.document.understand import understand
+from periplus.errors import StoreError, UsageError
+from periplus.model.visit import Fetched, Headers
+from periplus.model.web import Url, UrlId
+from periplus.store.crawl_reads import PageBlocks
+from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.listing import SqliteReader
+from periplus.urls.canonical import canonical, url_id
+from periplus.urls.scope import site_key
+from periplus.values import Place, Watch, frozen
+from periplus_topics.analyse.judging import content_text, topic_text
+from periplus_topics.model import Example, Method, PageJudgement, Topic
+from periplus_topics.store import when_stored, write_file
+
+if TYPE_CHECKING:
+    from periplus_topics.analyse.judging import Judge
+
+
+SEARCH, WORDS = "search:", "words:"
+SEARCH_HITS = 200  # search results used: further ones match less and less
+BY_WORDS = 30  # pages found by words: enough to start a topic (F .97 with 30 positives)
+WORDS_SHARE = 0.5  # least share of the best score: pages that mention a word in passing are no examples
+FILE_BYTES = 20_000_000  # read from an example file; books have 1 MB
+FILES_MOST = 50_000
+PAGE_FILES = "https://files.invalid/"  # base URL for files, so that their extensions are recognised
+
+
+def examples_from(collection: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
+    """The texts named by the specs, in order. Raises UsageError for a spec without texts."""
+    for spec in specs:
+        count = 0
+        for example in _of_spec(collection, spec, positive):
+            count += 1
+            watch(spec, count, 0)
+            yield example
+        if not count:
+            raise UsageError(
+                f"{spec!r} gives no example: it matches no page with text. See `periplus pages` and `periplus search` "
+                "for what the collection has."
+            )
+
+
+def names_files(spec: str) -> bool:
+    """Whether the spec names a file or folder, which needs no collection."""
+    return not spec.startswith((SEARCH, WORDS)) and "://" not in spec and Path(spec).exists()
+
+
+def names_many(spec: str) -> bool:
+    """Whether the spec selects pages by a search or pattern, not individually."""
+    return spec.startswith((SEARCH, WORDS)) or ("*" in spec and not names_files(spec))
+
+
+def _of_spec(collection: Collection, spec: str, positive: bool) -> Iterator[Example]:
+    if spec.startswith(SEARCH):
+        yield from _of_pages(collection, _search_urls(collection, spec.removeprefix(SEARCH), SEARCH_HITS), positive)
+    elif spec.startswith(WORDS):
+        words = spec.removeprefix(WORDS).strip("\"' ").replace(",", " ").split()
+        if not words:
+            raise UsageError(f'{spec!r} has no words: write words:"harbour ship sailor"')
+        yield Example(" ".join(words), positive, WORDS, spec)
+        quoted = " OR ".join(f'"{word}"' for word in words if '"' not in word)
+        yield from _of_pages(collection, _search_urls(collection, quoted, BY_WORDS, WORDS_SHARE), positive)
+    elif names_files(spec):
+        yield from _of_files(Path(spec), positive)
+    elif "*" in spec:
+        rows = collection.pages(state="fetched", columns=("url",))
+        yield from _of_pages(
+            collection,
+            [row.url for row in rows if fnmatchcase(row.url, spec if "://" in spec else f"*://{spec}")],
+            positive,
+        )
+    else:
+        yield from _of_pages(collection, [_resolve_url(collection, spec)], positive)
+
+
+def _search_urls(collection: Collection, query: str, most: int, share: float = 0.0) -> list[str]:
+    """URLs of the best results. share: least score relative to the best one."""
+    hits = collection.search(query, limit=most).hits
+    return [str(hit.url) for hit in hits if hit.score >= share * hits[0].score]
+
+
+def _resolve_url(collection: Collection, spec: str) -> str:
+    """The URL if the collection has it."""
+    try:
+        return collection.resolve(spec)
+    except UsageError:
+        raise UsageError(
+            f"{spec!r} is neither a file or folder here nor a page of the collection. Examples are a folder, a file, a "
+            f"URL, a pattern (https://example.org/films/*),"
+            f' {SEARCH}"..." or {WORDS}"..."'
+        ) from None
+
+
+def _of_pages(collection: Collection, urls: Iterable[str], positive: bool) -> Iterator[Example]:
+    for page in pages_of(collection, [url_id(canonical(url)) for url in urls]):
+        if text := text_of_page(page):
+            yield Example(text, positive, site_key(page.url), page.url)
+
+
+def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
+    """Pages among the ids, read through a connection of its own: the collection's may have a time limit and be busy."""
+    connection = reading.connect(collection.folder)
+    try:
+        with reading.reading():
+            yield from SqliteReader(connection).page_blocks(ids)
+    finally:
+        connection.close()
+
+
+def text_of_page(page: PageBlocks) -> str:
+    """The text that is classified; empty if there is none."""
+    return content_text(page.title, page.blocks, page.parts) if page.blocks else ""
+
+
+def _of_files(path: Path, positive: bool) -> Iterator[Example]:
+    """A file, or all files below a folder except hidden ones, sorted by name."""
+    files = (
+        [path]
+        if path.is_file()
+        else sorted(file for file in path.rglob("*") if file.is_file() and not file.name.startswith("."))[:FILES_MOST]
+    )
+    for file in files:
+        if text := text_of_file(file):
+            yield Example(text, positive, str(path), str(file))
+
+
+def text_of_file(file: Path) -> str:
+    """The text that is classified, from a file of any format. Raises UsageError for an unreadable file."""
+    try:
+        with file.open("rb") as opened:
+            body = opened.read(FILE_BYTES)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    suffix = "".join(sign for sign in file.suffix.lower() if sign.isascii() and (sign.isalnum() or sign == "."))
+    document = understand(canonical(f"{PAGE_FILES}example{suffix}"), Fetched(200, Headers(), body))
+    return content_text(document.title, document.blocks, None) if document.blocks else ""
+
+
+# A topic is stored in the collection's folder `topics`: NAME.json (the topic), NAME.examples.gz (its examples), and
+# NAME.labels.jsonl if pages were labelled; each answer is appended at once and survives a kill.
+
+FOLDER = "topics"
+BACKGROUND = 2_000  # unselected pages used for the distribution of scores; with more, the median is the same
+# unlabelled pages used as negatives per positive example, if no negatives are given; more do not help
+AS_NEGATIVES = 5
+BEGINNING_CHARS = 300  # shown of a page
+_NAME = re.compile(r"\w[\w-]{0,63}")
+
+
+class TopicOrder(NamedTuple):
+    """What to train."""
+
+    name: str
+    positives: Sequence[str]  # folders, files, URLs, URL patterns, `search:...` or `words:...`
+    negatives: Sequence[str] = ()  # likewise; empty: other pages of the collection
+    method: Method = Method.SVM
+    background: int = BACKGROUND
+
+
+def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
+    """Trains a topic, stores it in the collection's folder, and returns it with its quality.
+
+    Replaces an existing topic of this name, keeping its labels. Raises UsageError if examples are missing.
+    """
+    from periplus_topics.analyse.judging import word_counts
+
+    file = topic_file(collection.folder, order.name)
+    given = [*examples_from(collection, order.positives, True, watch)]
+    for spec in order.negatives:
+        examples = examples_from(collection, [spec], False, watch)
+        given += _without(given, examples) if names_many(spec) else examples
+    labelled = list(_labels(file))
+    seen = _unchosen(collection, [*given, *labelled], order.background)
+    if not order.negatives and not any(not example.positive for example in labelled):
+        if not seen:
+            raise UsageError("the collection has no other pages to use as negative examples: give --negative examples")
+        given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
+    watch("learning", 0, 0)
+    topic = _train(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
+    with editing(collection.place) as folder:
+        file = topic_file(folder, order.name)
+        file.parent.mkdir(0o700, exist_ok=True)
+        _write_examples(file, given)
+        write_file(file, topic_text(topic))
+    return topic
+
+
+def _train(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
+    from periplus_topics.analyse.training import assess, examples_of, train
+
+    examples = examples_of(given)
+    return assess(train(name, examples, background, method), examples)
+
+
+def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
+    """A reproducible random sample of the collection's pages, chosen by URL id, as negative examples."""
+    rows = collection.pages(state="fetched", columns=("url",))
+    ids = heapq.nsmallest(max(most, 0), (url_id(Url(row.url)) for row in rows))
+    for page in pages_of(collection, ids):
+        if text := text_of_page(page):
+            yield Example(text, False, "the collection", page.url)
+
+
+def _unchosen(collection: Collection, chosen: Sequence[Example], most: int) -> list[Example]:
+    """Pages of the collection that are not examples."""
+    return list(_without(chosen, sample_pages(collection, most + 2 * len(chosen))))[:most]
+
+
+def _without(chosen: Iterable[Example], examples: Iterable[Example]) -> Iterator[Example]:
+    """Examples that are not among the chosen, compared by text and by URL without scheme (http and https versions are
+    the same page).
+    """
+    chosen = list(chosen)
+    texts, names = {example.text for example in chosen}, {_without_scheme(example.name) for example in chosen}
+    return (example for example in examples if example.text not in texts and _without_scheme(example.name) not in names)
+
+
+def _without_scheme(name: str) -> str:
+    return name.partition("://")[2] or name
+
+
+def begin(folder: Path, name: str) -> None:
+    """Creates an empty collection for a topic, unless there is one.
+
+    Raises UsageError for an invalid topic name, StoreError.
+    """
+    topic_file(folder, name)
+    if not schema.exists(folder):
+        schema.create(folder)
+
+
+def topic_names(folder: Path) -> list[str]:
+    """Names of the collection's topics."""
+    return sorted(file.stem for file in (folder / FOLDER).glob("*.json"))
+
+
+def topic_of(folder: Path, name: str) -> Topic:
+    """A trained topic. Raises UsageError for an unknown topic, StoreError for a damaged one."""
+    from periplus_topics.analyse.judging import topic_of_text
+
+    file = topic_file(folder, name)
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        names = ", ".join(topic_names(folder))
+        advice = (
+            f"there {'are' if ',' in names else 'is'} {names}" if names else "train one with `periplus topic train`"
+        )
+        raise UsageError(f"the collection has no topic {name!r}: {advice}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"{file} cannot be read: {error}") from None
+    return topic_of_text(text, str(file))
+
+
+def judge_of(folder: Path, name: str) -> Judge:
+    """Classifier of a topic: `judge_of(folder, "films").judge(texts)` returns a float64 per text, 0 to 1."""
+    from periplus_topics.analyse.judging import Judge
+
+    return Judge(topic_of(folder, name))
+
+
+def remove_topic(place: Place, name: str) -> list[Path]:
+    """Deletes a topic with its examples and labels; returns the files. Raises UsageError for an unknown topic."""
+    with editing(place) as folder:
+        topic_of(folder, name)
+        file = topic_file(folder, name)
+        files = [
+            path
+            for path in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
+            if path.exists()
+        ]
+        for file in files:
+            file.unlink()
+    return files
+
+
+def judged_pages(
+    collection: Collection,
+    name: str,
+    limit: int,
+    watch: Watch = lambda what, done, total: None,
+    topic_from: Path | None = None,
+) -> list[PageJudgement]:
+    """The collection's pages by probability of belonging to a topic, highest first. limit: -1: all.
+
+    topic_from: folder of another collection that has the topic.
+    """
+    judge = judge_of(topic_from or collection.folder, name)
+    ids = [url_id(Url(row.url)) for row in collection.pages(state="fetched", columns=("url",))]
+    pages = []
+    for count, page in enumerate(pages_of(collection, ids), 1):
+        pages.append(judge_page(judge, page))
+        watch("judging", count, len(ids))
+    pages.sort(key=lambda page: (-page.probability, page.url))
+    return pages if limit < 0 else pages[:limit]
+
+
+def judged_page(collection: Collection, name: str, url: str, topic_from: Path | None = None) -> PageJudgement:
+    """Classifies one page. topic_from: as in `judged_pages`. Raises UsageError for an unknown page."""
+    page_url = collection.resolve(url)
+    for page in pages_of(collection, [url_id(page_url)]):
+        return judge_page(judge_of(topic_from or collection.folder, name), page)
+    raise UsageError(f"{page_url} is not a page of the collection: name a fetched page or a file")
+
+
+def judged_target(collection: Collection, name: str, target: str, topic_from: Path | None = None) -> PageJudgement:
+    """Classifies a page by URL, or a file by path. topic_from: as in `judged_pages`.
+
+    Raises UsageError for anything else.
+    """
+    if "://" in target or not Path(target).is_file():
+        return judged_page(collection, name, target, topic_from)
+    text = text_of_file(Path(target))
+    title = text.partition("\n")[0]
+    judge = judge_of(topic_from or collection.folder, name)
+    return PageJudgement(Url(target), title, float(judge.judge([text])[0]), beginning_of(text, title))
+
+
+def judge_page(judge: Judge, page: PageBlocks) -> PageJudgement:
+    """Classifies a page."""
+    text = text_of_page(page)
+    return PageJudgement(page.url, page.title, float(judge.judge([text])[0]), beginning_of(text, page.title))
+
+
+def beginning_of(text: str, title: str) -> str:
+    """The beginning of a text of `content_text`, without the title."""
+    words = " ".join(text.removeprefix(title).split())
+    return words if len(words) <= BEGINNING_CHARS else words[:BEGINNING_CHARS].rpartition(" ")[0] + " ..."
+
+
+def topic_file(folder: Path, name: str) -> Path:
+    """Path of a topic. Raises UsageError for an invalid name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is not a valid topic name: use letters, digits, - and _, at most 64")
+    return folder / FOLDER / f"{name}.json"
+
+
+def stored_examples(folder: Path, name: str) -> list[Example]:
+    """Examples of a topic, updated by later labels."""
+    file = topic_file(folder, name)
+    try:
+        with gzip.open(_files(file)[1], "rt", encoding="ascii") as lines:
+            given = [Example(**json.loads(line)) for line in lines]
+    except (OSError, ValueError, TypeError, EOFError) as error:
+        raise StoreError(f"the examples of {name} cannot be read ({error}): train it again") from None
+    return _with_labels(given, list(_labels(file)))
+
+
+def add_label(place: Place, name: str, example: Example) -> None:
+    """Stores an answer at once."""
+    _note_label(place, name, example._asdict())
+
+
+def take_back_label(place: Place, name: str, url: str) -> None:
+    """Removes a label; also stored at once."""
+    _note_label(place, name, {"name": url, "taken_back": True})
+
+
+def _note_label(place: Place, name: str, label: Mapping[str, object]) -> None:
+    with editing(place) as folder, _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
+        file.write(json.dumps(label) + "\n")
+
+
+def stored_labels(folder: Path, name: str) -> list[Example]:
+    """The latest label of each page. Raises UsageError for an invalid name."""
+    return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
+
+
+def retrain(collection: Collection, name: str) -> Topic:
+    """Trains the topic again on its examples and labels, and stores it."""
+    from periplus_topics.analyse.judging import word_counts
+
+    old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
+    seen = _unchosen(collection, given, old.background)
+    topic = _train(name, given, [word_counts(page.text) for page in seen], old.method)
+    with editing(collection.place) as folder:
+        write_file(topic_file(folder, name), topic_text(topic))
+    return topic
+
+
+def _with_labels(given: Sequence[Example], labelled: Sequence[Example]) -> list[Example]:
+    """Labels override examples; later labels override earlier ones."""
+    by_page = {(example.name, example.text): example for example in labelled}
+    texts, names = {example.text for example in labelled}, {example.name for example in labelled}
+    return [
+        *(example for example in given if example.text not in texts and example.name not in names),
+        *by_page.values(),
+    ]
+
+
+def _labels(file: Path) -> Iterator[Example]:
+    labels: list[Example] = []
+    with contextlib.suppress(FileNotFoundError), _files(file)[2].open(encoding="ascii") as lines:
+        for line in lines:
+            if not line.endswith("\n"):  # truncated by a kill: ignore that answer
+                break
+            label = json.loads(line)
+            if label.get("taken_back"):
+                last = max(
+                    (at for at, example in enumerate(labels) if example.name == label["name"]), default=len(labels)
+                )
+                del labels[last : last + 1]
+            else:
+                labels.append(Example(**label))
+    yield from labels
+
+
+def _files(file: Path) -> tuple[Path, Path, Path]:
+    """A topic's files: the topic, its examples, its labels. Its classified pages are in NAME.judged.jsonl."""
+    return file, file.with_suffix(".examples.gz"), file.with_suffix(".labels.jsonl")
+
+
+def _write_examples(file: Path, given: Sequence[Example]) -> None:
+    lines = "".join(json.dumps(example._asdict()) + "\n" for example in given)
+    write_file(_files(file)[1], gzip.compress(lines.encode("ascii"), 5, mtime=0))
+
+
+# Stored classifications: `topics/NAME.judged.jsonl` has the format of `periplus topic judge NAME --json`.
+
+
+@frozen
+class JudgedPage:
+    """A classified page with the label that a person gave it since, or None."""
+
+    page: PageJudgement
+    label: bool | None
+
+
+def judged_file(folder: Path, topic: str) -> Path:
+    """Raises UsageError for an invalid topic name."""
+    return topic_file(folder, topic).with_suffix(".judged.jsonl")
+
+
+def store_classifications(folder: Path, topic: str, pages: Iterable[PageJudgement]) -> Path:
+    """Replaces the stored classifications of a topic."""
+    return write_file(
+        judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
+    )
+
+
+def stored_judgements(folder: Path, topic: str) -> Iterator[JudgedPage]:
+    """The last classification, best pages first, with labels given since; empty if there is none.
+
+    Raises StoreError.
+    """
+    labels = {example.name: example.positive for example in stored_labels(folder, topic)}
+    file = judged_file(folder, topic)
+    try:
+        with file.open(encoding="utf-8") as lines:
+            for line in lines:
+                page = PageJudgement(**json.loads(line))
+                yield JudgedPage(page, labels.get(page.url))
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, TypeError) as error:
+        raise StoreError(
+            f"{file} cannot be read ({error}): run `periplus topic judge {topic} --keep` to rebuild it"
+        ) from None
+
+
+def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:
+    """Changes when pages are classified or labelled."""
+    return when_stored(judged_file(folder, topic)), when_stored(folder / FOLDER / f"{topic}.labels.jsonl")

@@ -1,0 +1,1 @@
+"""Stories, influence and portals as text, drawings and pages."""

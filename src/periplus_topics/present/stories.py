@@ -1,0 +1,577 @@
+"""Stories: in lines, as JSON, and as drawings of how each spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from io import StringIO
+from itertools import accumulate
+from textwrap import wrap
+from typing import Any, TextIO
+
+from periplus.model.page import DateOrigin, PageDate
+from periplus.model.web import SiteKey
+from periplus.present.draw import (
+    Axes,
+    Key,
+    caption,
+    clip,
+    element,
+    heading,
+    legend,
+    nice,
+    page_link,
+    px,
+    quarters,
+    short_names,
+    write_sheet,
+)
+from periplus.present.markup import document, macros, text
+from periplus.present.tables import align, json_text, write_table
+from periplus.present.wording import cells, count_of, fit, iso, number, text_bar, utc, visible
+from periplus.values import JsonObject
+from periplus_topics.model import (
+    Cascades,
+    Edition,
+    Entry,
+    Holdout,
+    Influence,
+    Objective,
+    Order,
+    Stories,
+    Story,
+    TellingWord,
+    Topic,
+)
+
+ORDER_WORDS = {
+    Order.DATES: "by dates",
+    Order.LINKS: "by dates and the direction of links",
+    Order.FIRST_SEEN: "partly by the time of discovery",
+}
+MOST_SITES = 4  # of a story in the list
+MOST_DIGESTS = 5
+_DAY_S = 86_400.0
+
+
+def stories_lines(stories: Stories, width: int, most: int) -> Iterator[str]:
+    """A summary, then two lines a story, the weightiest first. most: stories shown; -1: all."""
+    shown = stories.stories if most < 0 else stories.stories[:most]
+    count = count_of(len(stories.stories), "story", "stories")
+    yield (
+        f"{count} on {count_of(sum(len(story.pages) for story in stories.stories), 'page')}; "
+        f"{count_of(stories.pages, 'page')} of {count_of(len(stories.posts), 'site')} compared"
+    )
+    dated = ", ".join(f"{source.value} {number(pages)}" for source, pages in stories.dated)
+    yield fit(f"dated by {dated}", width).rstrip()
+    for place, story in enumerate(shown, 1):
+        sites = ", ".join(story.sites[:MOST_SITES]) + (", ..." if len(story.sites) > MOST_SITES else "")
+        yield ""
+        yield f"{place:>3}  {fit(visible(story.title), width - 5)}".rstrip()
+        yield f"     {fit(f'{_extent(story)}, {_when(story)}: {visible(sites)}', width - 5)}".rstrip()
+    if len(shown) < len(stories.stories):
+        yield ""
+        yield f"     and {count_of(len(stories.stories) - len(shown), 'more story', 'more stories')}: -n -1 shows all"
+    if stories.digests:
+        yield ""
+        named = ", ".join(visible(url) for url in stories.digests[:MOST_DIGESTS])
+        more = f" and {number(len(stories.digests) - MOST_DIGESTS)} more" if stories.digests[MOST_DIGESTS:] else ""
+        yield f"Left out because they cover several stories: {named}{more}"
+
+
+def _extent(story: Story) -> str:
+    return f"{count_of(len(story.sites), 'site')}, {count_of(len(story.pages), 'page')}"
+
+
+def format_date(date: PageDate, day: str = "%d %B %Y", time: str = ", %H:%M") -> str:
+    """`5 May 2026`, with the time where it is known; in UTC."""
+    return utc(date.when, day if date.whole_day else day + time)
+
+
+def iso_date(date: PageDate) -> str:
+    """The same for programs, as ISO 8601 has it: `2026-05-05`, or with the time."""
+    return iso(date.when)[:10] if date.whole_day else iso(date.when)
+
+
+def _when(story: Story) -> str:
+    first = story.pages[0].date
+    seen = "seen " if first.source is DateOrigin.FIRST_SEEN else ""
+    return seen + utc(first.when, "%d %B %Y")
+
+
+def cascade_lines(story: Story, width: int) -> Iterator[str]:
+    """One story, its pages in order, with time, site and source."""
+    yield visible(story.title)
+    yield f"{_extent(story)}, ordered {ORDER_WORDS[story.order]}"
+    if story.disordered:
+        yield f"{count_of(story.disordered, 'link')} from a page dated before its link target"
+    yield ""
+    site_width = min(max(cells(page.site) for page in story.pages), 30)
+    cited = dict(reversed(story.links))  # of several the first
+    copied = {later: (earlier, share) for later, earlier, share in story.near}
+    for place, page in enumerate(story.pages):
+        after = delay(page.date, story.pages[0].date) if place else utc(page.date.when, "%d %b %Y")
+        origin = _origin(story, cited.get(place), copied.get(place)) if place else "the source"
+        row = f"{place + 1:>3}  {fit(after, 11)}  {fit(visible(page.site), site_width)}  {origin}"
+        yield fit(f"{row}, dated by {page.date.source.value}", max(width, 40)).rstrip()
+        yield fit(f"     {visible(page.url)}", max(width, 40)).rstrip()
+
+
+def _origin(story: Story, cited: int | None, copied: tuple[int, float] | None) -> str:
+    """Where a page has its story from; cited, copied: the pages that it links to and has text of."""
+    origins = []
+    if copied is not None:
+        origins.append(f"has {copied[1]:.0%} of {story.pages[copied[0]].site} ({copied[0] + 1})")
+    if cited is not None:
+        origins.append(f"links to {story.pages[cited].site} ({cited + 1})")
+    return visible(", ".join(origins)) or "linked to later"
+
+
+def delay(date: PageDate, first: PageDate) -> str:
+    """A time after the source, in its natural unit; before it, as an order by links may have it, with a minus."""
+    seconds = date.when - first.when
+    if date.source is DateOrigin.FIRST_SEEN:
+        return "undated"
+    if (date.whole_day or first.whole_day) and abs(seconds) < _DAY_S:
+        return "same day" if date.when // _DAY_S == first.when // _DAY_S else "next day"
+    for unit, length in (("d", _DAY_S), ("h", 3600.0), ("min", 60.0)):
+        if abs(seconds) >= length:
+            return f"{seconds / length:+.1f} {unit}"
+    return "+0"
+
+
+def write_stories_json(stories: Stories, out: TextIO) -> None:
+    """Everything, for programs: times ISO 8601; links and copies are places in pages."""
+    values = [
+        {
+            "title": story.title, "sites": list(story.sites), "order": story.order.value,
+            "disordered_links": story.disordered,
+            "pages": [
+                {"url": page.url, "site": page.site, "title": page.title, "language": page.language,
+                    "date": iso_date(page.date),
+                 "dated_by": page.date.source.value, "whole_day": page.date.whole_day, "placed_by": page.order.value}
+                for page in story.pages
+            ],
+            "links": [list(pair) for pair in story.links],
+            "copies": [[later, earlier, round(share, 4)] for later, earlier, share in story.near],
+        }
+        for story in stories.stories
+    ]  # fmt: skip
+    whole = {
+        "pages": stories.pages, "sites": len(stories.posts), "posts": dict(stories.posts),
+        "dated_by": {source.value: pages for source, pages in stories.dated},
+        "digests": list(stories.digests), "stories": values,
+    }  # fmt: skip
+    out.write(json_text(whole))
+
+
+def kinds(edition: Edition, waiting: bool) -> list[tuple[str, tuple[Entry, ...]]]:
+    """Its entries by what becomes of them."""
+    kinds = [("published", edition.entries), ("waiting for approval", edition.waiting), ("hidden", edition.hidden)]
+    return kinds[1:2] if waiting else kinds
+
+
+def edition_values(edition: Edition, limit: int, waiting: bool) -> JsonObject:
+    """The edition for programs; times ISO 8601."""
+    return {
+        "portal": asdict(edition.portal),
+        "made": iso(edition.made),
+        "run": edition.run,
+        "lacks": list(edition.lacks),
+        "entries": [_entry_json(entry, kind) for kind, entries in kinds(edition, waiting) for entry in entries[:limit]],
+        "sites": [asdict(site) for site in edition.sites],
+        "covered": edition.covered,
+    }
+
+
+def _entry_json(entry: Entry, kind: str) -> JsonObject:
+    pages = [
+        {
+            "url": page.url,
+            "site": page.site,
+            "title": page.title,
+            "date": iso_date(page.date),
+            "by": page.date.source,
+        }
+        for page in entry.story.pages
+    ]
+    return {
+        "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title,
+        "published": iso_date(entry.story.pages[0].date),
+        "updated": iso_date(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
+        "sentence": entry.sentence,
+        "keywords": list(entry.keywords), "words": entry.words, "alt": entry.alt,
+        "pages": pages, "links": list(entry.story.links),
+    }  # fmt: skip
+
+
+LANES_MOST = 60  # sites drawn; later sites share the last lane
+WIDTH, TOP, LANE, FOOT = 1000, 96, 26, 44
+LEFT, RIGHT = 190, 960
+NAME_SIGNS = 27
+_TICKS = (
+    (0, "source"),
+    (3600, "1 h"),
+    (6 * 3600, "6 h"),
+    (86_400, "1 day"),
+    (3 * 86_400, "3 days"),
+    (7 * 86_400, "1 week"),
+    (30 * 86_400, "1 month"),
+    (365 * 86_400, "1 year"),
+)
+_CLOCK = ", %H:%M UTC"
+_SCALE_S = 1800.0  # the axis is linear up to about half an hour, logarithmic from there on
+_KINDS = {Order.DATES: "teal dot", Order.LINKS: "teal", Order.FIRST_SEEN: "teal hollow"}
+_LINK, _COPY = "bow", "bow copy"
+_KEYS = (
+    Key("placed by dates", "circle", _KINDS[Order.DATES]),
+    Key("placed by links", "circle", _KINDS[Order.LINKS]),
+    Key("placed by time of discovery", "circle", _KINDS[Order.FIRST_SEEN]),
+    Key("links to", "line", _LINK, 1.4),
+    Key("has text of", "line", _COPY, 1.4),
+)
+
+
+def write_cascade_svg(story: Story, out: TextIO) -> None:
+    """The story as SVG that needs nothing else, light and dark as the reader's system.
+
+    Each dot links to its page. out: UTF-8.
+    """
+    lanes = {site: min(place, LANES_MOST - 1) for place, site in enumerate(story.sites)}
+    height = TOP + LANE * (max(lanes.values()) + 1) + FOOT
+    late = _late(story)
+    spots = [
+        complex(_x(after, late[-1]), TOP + LANE * (lanes[page.site] + 0.5))
+        for after, page in zip(late, story.pages, strict=True)
+    ]
+    sites = [visible(page.site) for page in story.pages]
+    about = (
+        f"{_extent(story)}, from {format_date(story.pages[0].date, time=_CLOCK)}, ordered {ORDER_WORDS[story.order]}"
+    )
+    marks = [heading(clip(story.title, 92), about), *_axis(late[-1], height), *_lanes(story.sites)]
+    for later, earlier, share in story.near:
+        hint = f"{sites[later]} has {share:.0%} of {sites[earlier]}"
+        marks.append(_arc(spots[later], spots[earlier], _COPY, hint))
+    for citing, cited in story.links:
+        marks.append(_arc(spots[citing], spots[cited], _LINK, f"{sites[citing]} links to {sites[cited]}"))
+    marks += [_dot(story, place, spot) for place, spot in reversed(list(enumerate(spots)))]
+    write_sheet(out, (WIDTH, height), story.title, [*marks, legend(_KEYS, 14, height - 16)[0]])
+
+
+def _late(story: Story) -> list[float]:
+    """Seconds after the source, never decreasing in the order of pages."""
+    first = story.pages[0].date.when
+    return list(accumulate((page.date.when - first for page in story.pages), max, initial=0.0))[1:]
+
+
+def _x(late: float, last: float) -> float:
+    return LEFT + (RIGHT - LEFT) * (math.log1p(late / _SCALE_S) / math.log1p(last / _SCALE_S) if last > 0 else 0.0)
+
+
+def _axis(last: float, height: int) -> Iterator[str]:
+    free = -100.0
+    for seconds, name in _TICKS:
+        x = _x(seconds, last)
+        if seconds <= last:
+            yield element("line", "axis", x1=x, y1=TOP - 8, x2=x, y2=height - FOOT)
+        if seconds <= last and x - free > 48:
+            yield caption(x, TOP - 14, name, "soft small mid")
+            free = x
+
+
+def _lanes(sites: Sequence[SiteKey]) -> Iterator[str]:
+    more = len(sites) - LANES_MOST
+    names = [*sites[: LANES_MOST - 1], count_of(more + 1, "more site")] if more > 0 else sites
+    for lane, name in enumerate(short_names(names, NAME_SIGNS)):
+        y = TOP + LANE * (lane + 0.5)
+        yield element("line", "axis", x1=LEFT, y1=y, x2=RIGHT, y2=y) + caption(LEFT - 14, y + 4, name, "end")
+
+
+def _arc(start: complex, end: complex, kind: str, hint: str) -> str:
+    """An arc from the later page to the earlier one, bent so that arcs between the same lanes are separate."""
+    bend = (start + end) / 2 + (18 - 18j if kind == _LINK else -18 + 18j)
+    points = (f"{px(point.real)} {px(point.imag)}" for point in (start, bend, end))
+    return element("path", kind, "", hint, d="M{}Q{} {}".format(*points))
+
+
+def _dot(story: Story, place: int, spot: complex) -> str:
+    page = story.pages[place]
+    late = f"{delay(page.date, story.pages[0].date)}, " if place else ""
+    when = f"{late}{format_date(page.date, time=_CLOCK)}, dated by {page.date.source.value}"
+    hint = f"{visible(page.title)}\n{visible(page.url)}\n{when}"
+    dot = element("circle", _KINDS[page.order], cx=spot.real, cy=spot.imag, r=5 if place else 7)
+    return page_link(page.url, dot, hint)
+
+
+GOALS = {
+    Objective.DL: "detect the most stories",
+    Objective.DT: "detect stories the earliest",
+    Objective.PA: "detect stories before most sites have them",
+}
+SHARES = {
+    Objective.DL: "of the stories",
+    Objective.DT: "of the time that could be saved",
+    Objective.PA: "of the sites that could be ahead of",
+}
+MISSED_STORIES = 5
+_COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
+
+
+def influence_lines(
+    cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, width: int
+) -> Iterator[str]:
+    """The choice with what each site adds, the coverage as bars, how good that is, what is missed."""
+    stories = len(cascades.offsets) - 1
+    yield (
+        f"{count_of(len(influence.chosen), 'site')} of {number(len(cascades.sites))} that {GOALS[objective]} "
+        f"({count_of(stories, 'story', 'stories')})"
+    )
+    yield ""
+    columns = 5 if any(choice.cost != 1 for choice in influence.chosen) else 4
+    rows = [("", "site", "adds", "all", "posts")[:columns]]
+    for place, choice in enumerate(influence.chosen, 1):
+        values = (f"{choice.gain:.1%}", f"{choice.value:.1%}", number(round(choice.cost)))
+        rows.append((f"  {place}", clip(cascades.sites[choice.site], 32), *values)[:columns])
+    lines = list(align(rows, {0, 2, 3, 4}))
+    yield lines[0]
+    room = max(width - max(map(cells, lines)) - 4, 10)
+    for line, choice in zip(lines[1:], influence.chosen, strict=True):
+        yield f"{line}  {text_bar(choice.value, room)}"
+    yield ""
+    yield from verdict_lines(influence, objective, ahead)
+    yield from _missed_lines(cascades, influence)
+
+
+def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | None) -> Iterator[str]:
+    """Quality of the choice: compared with its bound, with no choice, and on later stories."""
+    yield (
+        f"They have {influence.value:.2%} {SHARES[objective]}; the busiest sites within the same budget have "
+        f"{_last(influence.most_posts):.2%}."
+    )
+    yield (
+        f"No choice within the budget can exceed {influence.lp_bound:.2%}: this choice reaches at least "
+        f"{_share(influence.value, influence.lp_bound):.2%} of the best one."
+    )
+    if ahead is not None:
+        yield (
+            "Chosen by the earlier half of the stories, scored on the later "
+            f"{count_of(ahead.stories, 'story', 'stories')}: {_last(ahead.later):.2%};"
+            f" the busiest sites {_last(ahead.most_posts):.2%}, the best choice in hindsight {ahead.hindsight:.2%}."
+        )
+
+
+def _missed_lines(cascades: Cascades, influence: Influence) -> Iterator[str]:
+    stories = len(cascades.offsets) - 1
+    if not influence.missed:
+        yield "No story is missed."
+        return
+    sizes = cascades.offsets[1:] - cascades.offsets[:-1]
+    yield (
+        f"Missed: {count_of(len(influence.missed), 'story', 'stories')} of {number(stories)}, the largest on "
+        f"{count_of(int(sizes[influence.missed[0]]), 'site')}."
+    )
+    for story in influence.missed[:MISSED_STORIES]:
+        if cascades.titles[story]:
+            yield f"      {visible(cascades.titles[story])} ({count_of(int(sizes[story]), 'site')})"
+
+
+def _last(values: Sequence[float]) -> float:
+    return values[-1] if values else 0.0
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 1.0
+
+
+def write_influence_csv(cascades: Cascades, influence: Influence, out: TextIO) -> None:
+    """A row a chosen site. out: newline=''."""
+    rows = [
+        (place, cascades.sites[choice.site], choice.gain, choice.value, choice.cost, len(choice.first_of))
+        for place, choice in enumerate(influence.chosen, 1)
+    ]
+    write_table(_COLUMNS, rows, "csv", out)
+
+
+def write_influence_json(
+    cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, out: TextIO
+) -> None:
+    """Everything, for programs.
+
+    Shares are of what all sites together have; stories are numbered as in the input, from 0.
+    """
+    whole: dict[str, object] = {
+        "objective": objective.value, "sites": len(cascades.sites), "stories": len(cascades.offsets) - 1,
+        "budget": influence.budget,
+        "value": influence.value, "lp_bound": influence.lp_bound, "online_bound": influence.online_bound,
+        "share_of_bound": _share(influence.value, influence.lp_bound),
+        "rule": influence.rule, "swaps": influence.swaps, "evaluations": influence.evaluations,
+        "most_posts": _last(influence.most_posts),
+        "chosen": [
+            {"site": cascades.sites[choice.site], "gain": choice.gain, "value": choice.value, "cost": choice.cost,
+                "adds_stories": list(choice.first_of)}
+            for choice in influence.chosen
+        ],
+        "missed_stories": list(influence.missed),
+        "titles": {str(story): cascades.titles[story] for story in range(len(cascades.titles)) if cascades.titles[story]},  # noqa: E501
+    }  # fmt: skip
+    if ahead is not None:
+        whole["holdout"] = {
+            "later_stories": ahead.stories, "value": _last(ahead.later), "by_sites": list(ahead.later),
+            "hindsight": ahead.hindsight,
+            "most_posts": _last(ahead.most_posts),
+        }  # fmt: skip
+    out.write(json_text(whole))
+
+
+SIZE = (900, 440)
+_PAGE_STYLE = """
+svg.part { width: 9rem; height: .7rem; } svg.part rect { fill: #2f7f86; }
+figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+"""
+
+
+def write_coverage_svg(
+    cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, out: TextIO
+) -> None:
+    """SVG that needs nothing else, light and dark as the reader's system. out: UTF-8."""
+    costs = list(accumulate(choice.cost for choice in influence.chosen))
+    posts = any(choice.cost != 1 for choice in influence.chosen)
+    across = max(influence.budget if not posts else max(costs, default=1.0), 1.0)
+    axes = Axes(64, 76, 690, 390, across, 1.0)
+    values = [choice.value for choice in influence.chosen]
+    bound = f"no choice has more: {influence.lp_bound:.1%}"
+    curves: list[tuple[str, str, Sequence[float], Sequence[float]]] = [("teal thick", "chosen", costs, values)]
+    if ahead is not None:
+        curves.append(("red", "on later stories", list(accumulate(ahead.costs)), ahead.later))
+    if not posts:
+        curves.append(("amber dashed", "most posts", range(1, len(influence.most_posts) + 1), influence.most_posts))
+    curves = [curve for curve in curves if curve[3]]
+    ends = [(shares[-1], kind, f"{name}: {shares[-1]:.1%}") for kind, name, _, shares in curves]
+    title = f"{count_of(len(influence.chosen), 'site')} that {GOALS[objective]}"
+    stories = count_of(len(cascades.offsets) - 1, "story", "stories")
+    about = f"share {SHARES[objective]} over {'posts' if posts else 'sites'} read; {stories}"
+    marks = [
+        heading(title, f"{about} on {number(len(cascades.sites))} sites"),
+        axes.grid(
+            [(tick, number(tick)) for tick in range(0, math.floor(across) + 1, math.ceil(across / 5))],
+            [(part / 5, f"{part * 20} %") for part in range(6)],
+        ),
+        axes.curve([(0, influence.lp_bound), (across, influence.lp_bound)], "grey dotted"),
+        *(axes.curve(zip((0, *paid), (0, *shares), strict=False), kind) for kind, _, paid, shares in reversed(curves)),
+    ]
+    for cost, choice in zip(costs, influence.chosen, strict=True):
+        hint = f"{visible(cascades.sites[choice.site])}: adds {choice.gain:.2%}, together {choice.value:.2%}"
+        marks.append(element("circle", "teal dot", "", hint, cx=axes.x(cost), cy=axes.y(choice.value), r=3))
+    marks.append(axes.names([(influence.lp_bound, "grey dotted", bound), *ends]))
+    write_sheet(out, SIZE, f"Sites that {GOALS[objective]}", marks)
+
+
+def influence_page(cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None) -> str:
+    """One page of HTML that needs nothing else: the curve, what each site adds, what is missed.
+
+    No script; crawled text is escaped.
+    """
+    html: Any = macros("influence.html", "periplus_topics.present")
+    drawing = StringIO()
+    write_coverage_svg(cascades, influence, objective, ahead, drawing)
+    head = f"<h1>Sites worth reading</h1><p>{text(' '.join(verdict_lines(influence, objective, ahead)))}</p>"
+    body = (
+        f"<section><figure>{drawing.getvalue()}</figure></section>\n"
+        f"<section>{html.sites(list(enumerate(influence.chosen, 1)), cascades)}</section>\n"
+        f"<section>{html.missed(influence.missed, cascades)}</section>"
+    )
+    return document("Sites worth reading", head, body, rules=_PAGE_STYLE)
+
+
+LINE_CELLS = 100
+MOST_WORDS = 20
+
+
+def topic_lines(topic: Topic) -> Iterator[str]:
+    """For reading, at a terminal."""
+    positives = sum(mark.positive for mark in topic.examples)
+    yield (
+        f"{topic.name} ({topic.method.value}): {positives:,} positive examples, {len(topic.examples) - positives:,} "
+        f"negative, {topic.background:,} background pages"
+    )
+    report = topic.report
+    if report is None:
+        return
+    scores = report.scores
+    measures = {
+        "F": scores.f,
+        "precision": scores.precision,
+        "recall": scores.recall,
+        "average precision": scores.average_precision,
+    }
+    yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
+    low, high = report.f_interval
+    if (low, high) != (0.0, 1.0):
+        yield f"  F, 90 % interval   {low:.3f} to {high:.3f}"
+    if report.curve:
+        yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
+    for source, recall in report.held_out:
+        yield f"  trained without {visible(source)}: recall on it {recall:.3f}"
+    for side, words in (
+        ("for it", [word for word in report.telling if word.weight > 0]),
+        ("against", [word for word in report.telling if word.weight < 0]),
+    ):
+        if words:
+            yield from wrap(
+                f"{side}: " + ", ".join(visible(word.word) for word in words[:MOST_WORDS]),
+                LINE_CELLS,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_on_hyphens=False,
+            )
+    for warning in report.warnings:
+        yield from wrap(f"Note: {visible(warning)}", LINE_CELLS, initial_indent="  ", subsequent_indent="    ")
+
+
+def topic_values(topic: Topic) -> JsonObject:
+    """For programs."""
+    report, positives = topic.report, sum(mark.positive for mark in topic.examples)
+    values: JsonObject = {
+        "name": topic.name, "method": topic.method.value, "positive_examples": positives,
+        "negative_examples": len(topic.examples) - positives,
+        "background_pages": topic.background, "words": len(topic.words),
+    }  # fmt: skip
+    if report is None:
+        return values
+    return values | {
+        "scores": report.scores._asdict(),
+        "f_interval": list(report.f_interval),
+        "curve": [{"positives": size, "f": f} for size, f in report.curve],
+        "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
+        "top_words": [_word_values(word) for word in report.telling],
+        "warnings": list(report.warnings),
+    }
+
+
+def _word_values(word: TellingWord) -> JsonObject:
+    return {**word._asdict(), "weight": round(word.weight, 4)}
+
+
+def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out: TextIO) -> None:
+    """points: (pages, of them relevant, share of the last pages), in order. SVG that needs nothing else. out: UTF-8."""
+    pages, relevant, lately = points[-1] if points else (0, 0, 0.0)
+    across = nice(max(pages, 1))
+    counts = Axes(64, 66, 740, 258, across, across)
+    shares = Axes(64, 66, 740, 258, across, 1.0)
+    title = f"{number(relevant)} of {number(pages)} pages are on the topic"
+    marks = [
+        heading(title, "pages on the topic over pages fetched; share of the last 500 at the right"),
+        counts.grid(quarters(across), quarters(across)),
+        *(caption(shares.right + 8, shares.y(part / 4) + 4, f"{part * 25} %", "soft small") for part in range(5)),
+        counts.curve([(0, 0), (across, across)], "grey thin dotted"),
+        counts.curve([(0, 0), *((at, among) for at, among, _ in points)], "teal"),
+        shares.curve([(at, share) for at, _, share in points], "amber"),
+    ]
+    if pages:
+        ends = [
+            (relevant / across, "teal", f"{relevant / pages:.0%} in all"),
+            (lately, "amber", f"{lately:.0%} lately"),
+        ]
+        marks.append(shares.names(ends, shares.right + 46))
+    write_sheet(out, (900, 300), f"Harvest of {topic}: {title}", marks)

@@ -1,0 +1,1 @@
+"""The orders of a topical crawl: which page is most likely on the topic?"""

@@ -1,0 +1,320 @@
+"""Decisions of users are stored with the collection, in a folder or a database, and move with it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import stored as small
+from newsweb import NewsRecipe, news_web
+from periplus.api.homes import editing, folder_of
+from periplus.cli.main import main
+from periplus.cli.progress import NO_PROGRESS
+from periplus.errors import StoreError, UsageError
+from periplus.model.visit import Certificate
+from periplus.store.sqlite import page_notes, reading, schema
+from periplus_postgres import connection
+from periplus_postgres.address import address_of
+from periplus_postgres.connection import connect
+from periplus_postgres.moved_tables import WRITTEN_BACK
+from periplus_postgres.moving import into_database, move, silent
+from periplus_studies.api import marks_in
+from periplus_studies.model import SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_topics.api.topical_run import HarvestPoint, harvest_of, note_harvest
+from periplus_topics.api.topics import judged_file, stored_judgements, stored_labels, topic_file, topic_names, topic_of
+from periplus_topics.store import when_stored
+from stored import page, stored
+
+HOME = "https://e.org/"
+SEA = "Harbours on this coast have lights, pilots and tides that are printed in the almanac of the year"
+LAND = "Bread from rye flour is baked in stone ovens by the baker of the village every morning"
+ANSWERS = {HOME: page("Home", *(f"/{kind}{n}" for kind in ("sea", "land") for n in range(6)))} | {
+    f"https://e.org/{kind}{n}": page(f"{kind} {n}", "/", f"https://x.example/{kind}{n}", "tel:5")
+    + f"<p>{text}, number {n}.</p>" * 3
+    for kind, text in (("sea", SEA), ("land", LAND))
+    for n in range(6)
+}
+EXAMPLES = [word for n in range(4) for word in ("-p", f"https://e.org/sea{n}", "-n", f"https://e.org/land{n}")]
+WEB = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
+TRAIN = ("topic", "train", "sea", *EXAMPLES)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Switches to a user with a separate cache."""
+
+    def use(number: int) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / f"cache-{number}"))
+
+    monkeypatch.chdir(tmp_path)
+    use(1)
+    return use
+
+
+@pytest.fixture(params=["folder", "database"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, own) -> Path | str:
+    folder = stored(tmp_path / "c.periplus", ANSWERS, [HOME])
+    return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
+
+
+def _in_database(folder: Path, address) -> str:
+    into_database(folder, address.text, silent)
+    return str(address.text)
+
+
+@pytest.fixture
+def there(tmp_path: Path, address, own) -> str:
+    return _in_database(stored(tmp_path / "c.periplus", ANSWERS, [HOME]), address)
+
+
+def ran(place: Path | str, *words: str, answers: str = "", code: int = 0) -> str:
+    ended = CliRunner(env={NO_PROGRESS: "1"}).invoke(main, [*words, "-c", str(place)], input=answers)
+    assert ended.exit_code == code, (words, ended.output, ended.exception)
+    return ended.output
+
+
+def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) -> None:
+    assert "4 examples for, 4 against" in (ran(place, *TRAIN) and ran(place, "topic", "list"))
+    assert "2 pages labelled" in ran(place, "topic", "label", "sea", answers="y\nn\nq\n")
+    own(2)
+    ran(place, "topic", "learn", "sea")
+    assert len(topic_of(folder_of(place), "sea").examples) == 10, "the answers of the first user among them"
+    best = ran(place, "topic", "judge", "sea", "--keep").splitlines()[0]
+    assert "https://e.org/sea" in best
+    assert ran(place, "topic", "show", "sea")
+    own(3)
+    folder = folder_of(place)
+    assert next(stored_judgements(folder, "sea")).page.url in best, "all readers of the collection see it"
+    assert when_stored(judged_file(folder, "sea")) >= when_stored(topic_file(folder, "sea")) > 0
+    own(1)
+    assert len(stored_labels(folder_of(place), "sea")) == 2, "a cache that was filled before has them too"
+    assert "sea.json" in ran(place, "topic", "remove", "sea")
+    own(2)
+    assert topic_names(folder_of(place)) == []
+
+
+def test_certificates_and_curves_are_shared_and_move(place: Path | str, own, tmp_path: Path) -> None:
+    seen, points = Certificate(9.0, True, "expired"), [HarvestPoint(5.0, 10, 4, 0.4), HarvestPoint(6.0, 20, 5, 0.1)]
+    with editing(place) as folder, schema.writing(folder) as connection:
+        page_notes.store_certificate(connection, "e.org", seen, 7.0)
+    assert note_harvest(place, "sea", points[:1]) and note_harvest(place, "sea", points[1:])
+    own(2)
+    for one in (folder_of(place), _moved(place, tmp_path)):
+        with contextlib.closing(reading.connect(one)) as reader:
+            assert page_notes.certificates(reader) == [("e.org", 7.0, seen)]
+        assert harvest_of(one, "sea") == points
+
+
+def _moved(place: Path | str, tmp_path: Path) -> Path:
+    move(str(place), str(tmp_path / "back")) if isinstance(place, str) else None
+    return tmp_path / "back" if isinstance(place, str) else place
+
+
+def test_sites_are_marked_by_several(place: Path | str, own) -> None:
+    ran(place, "survey", "mark", "e.org", "--status", "out", "--tag", "advertising")
+    own(2)
+    ran(place, "survey", "mark", "e.org", "--status", "undecided")
+    own(1)
+    assert marks_in(folder_of(place)) == {"e.org": SiteMark("e.org", SiteStatus.UNDECIDED)}
+
+
+@pytest.fixture(params=["folder", "database"])
+def news(request: pytest.FixtureRequest, tmp_path: Path, own, monkeypatch: pytest.MonkeyPatch) -> Path | str:
+    """A collection with stories."""
+    monkeypatch.setattr(small, "NOW", WEB.now)
+    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
+    return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
+
+
+def test_a_portal_is_made_edited_published_and_removed_by_two(news: Path | str, own, tmp_path: Path) -> None:
+    assert "begun" in ran(news, "portal", "create", "coast", "--title", "The coast", "--sites", "4", "--approve")
+    waiting = json.loads(ran(news, "portal", "show", "-f", "json"))["entries"]
+    assert len(waiting) > 2 and {entry["verdict"] for entry in waiting} == {None}
+    own(2)
+    first, second, third = (entry["key"] for entry in waiting[:3])
+    ran(news, "portal", "approve", "coast", first, second)
+    own(1)
+    ran(news, "portal", "hide", third[:5])
+    ran(news, "portal", "edit", first, "--words", "The buoy is back.")
+    own(2)
+    assert "2 stories published" in ran(news, "portal", "build", "-o", str(tmp_path / "public"))
+    assert "The buoy is back." in (tmp_path / "public" / "index.html").read_text()
+    ran(news, "portal", "change", "--title", "Another coast")
+    own(1)
+    shown = json.loads(ran(news, "portal", "show", "-f", "json", "-n", "500"))
+    decided = {entry["key"]: entry["verdict"] for entry in shown["entries"] if entry["verdict"]}
+    assert decided == {first: "approved", second: "approved", third: "hidden"}
+    assert "Another coast" in (out := ran(news, "portal", "list")) and "never built" not in out
+    assert "index.html" in ran(news, "portal", "build")
+    ran(news, "portal", "remove", "coast", "--yes")
+    own(2)
+    assert "No portal" in ran(news, "portal", "list")
+
+
+def test_links_of_a_survey_are_deleted_as_chosen_and_no_others(tmp_path: Path, place: Path | str, own) -> None:
+    ran(place, "survey", "create", HOME)
+    every = _links(place, "external"), _links(place, "bad")
+    assert [len(rows) for rows in every] == [12, 12]
+    chosen = [row for row in every[0] if "x.example/sea" in row]
+    assert "Deleted 6 links" in ran(place, "survey", "links", "--to", "x.example/sea", "--delete", "--yes")
+    assert "Deleted 1 link" in ran(place, "survey", "links", "--kind", "bad", "--page", "sea3", "--delete", "--yes")
+    own(2)
+    assert _links(place, "external") == sorted(set(every[0]) - set(chosen))
+    assert _links(place, "bad") == [row for row in every[1] if "sea3" not in row]
+    own(1)
+    assert len(_links(place, "external")) == 6
+
+
+def test_the_message_for_a_missing_survey_has_no_password(there: str) -> None:
+    hidden = there.replace("//postgres@", "//postgres:s3cret@")
+    for words in (("status",), ("add", "x.org"), ("mark", "e.org", "--status", "in")):
+        output = ran(hidden, "survey", *words, code=2)
+        assert "has no survey" in output and "s3cret" not in output
+
+
+def _links(place: Path | str, kind: str) -> list[str]:
+    return sorted(ran(place, "survey", "links", "--kind", kind, "-f", "csv").splitlines()[1:])
+
+
+def test_decisions_move_there_and_back(tmp_path: Path, address, own) -> None:
+    folder = stored(tmp_path / "c.periplus", ANSWERS, [HOME])
+    ran(folder, *TRAIN)
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT, ("a", "b"))], 5.0)
+    move(str(folder), address.text)
+    move(address.text, str(tmp_path / "back"))
+    assert "4 examples for, 4 against" in ran(tmp_path / "back", "topic", "list")
+    assert marks_in(tmp_path / "back") == marks_in(folder) != {}
+    assert _files(tmp_path / "back") == _files(folder) != {}
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (folder / "topics").iterdir()}
+
+
+def test_an_aborted_change_is_in_neither_store(there: str, own) -> None:
+    ran(there, "survey", "mark", "e.org", "--status", "out")
+    before = _rows(there)
+    with pytest.raises(ZeroDivisionError), editing(there) as folder:
+        mark_sites(folder, [SiteMark("e.org", SiteStatus.IN), SiteMark("x.org", SiteStatus.IN)], 6.0)
+        (folder / "topics").mkdir()
+        (folder / "topics" / "x.json").write_text("{}")
+        1 / 0  # noqa: B018
+    assert _rows(there) == before
+    assert marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
+    assert topic_names(folder) == []
+
+
+KILLED = """
+import os, signal, sys
+from periplus.api.homes import editing
+from periplus_studies.results import mark_sites
+from periplus_studies.model import SiteMark, SiteStatus
+from periplus_postgres import copying
+if sys.argv[2] == "written":
+    copying.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+with editing(sys.argv[1]) as folder:
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.IN)], 6.0)
+    (folder / "topics").mkdir(exist_ok=True)
+    (folder / "topics" / "x.json").write_text("{}")
+    if sys.argv[2] == "decided":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("moment", ["decided", "written"])
+def test_a_kill_leaves_the_database_unchanged_and_the_copy_is_repaired(there: str, moment: str) -> None:
+    ran(there, "survey", "mark", "e.org", "--status", "out")
+    before = _rows(there)
+    ended = subprocess.run([sys.executable, "-c", KILLED, there, moment], env={**os.environ}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert _rows(there) == before
+    folder = folder_of(there)
+    assert marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
+    assert topic_names(folder) == []
+    ran(there, "survey", "mark", "e.org", "--status", "undecided")
+    assert _rows(there) != before
+
+
+def _rows(there: str) -> dict[str, list[tuple[object, ...]]]:
+    with contextlib.closing(connect(address_of(there))) as database:
+        return {name: database.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in WRITTEN_BACK}
+
+
+def test_no_change_is_lost_between_users(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two users with separate caches add to earlier data."""
+
+    def count(number: int) -> None:
+        own(number)
+        with editing(there) as folder:
+            (times,) = [len(mark.tags) for mark in marks_in(folder).values()] or [0]
+            mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT, ("x",) * (times + 1))], 6.0)
+
+    for number in (1, 2, 2, 1, 2):
+        count(number)
+    (mark,) = marks_in(folder_of(there)).values()
+    assert len(mark.tags) == 5
+
+
+def test_processes_with_the_same_cache_wait_for_each_other(there: str) -> None:
+    waiting, marked = threading.Event(), threading.Event()
+
+    def other() -> None:
+        waiting.set()
+        mark_sites(there, [SiteMark("other.org", SiteStatus.OUT)], 7.0)
+        marked.set()
+
+    with editing(there) as folder:
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert waiting.wait(300)
+        mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
+        assert not marked.is_set()
+    thread.join(300)
+    assert set(marks_in(folder_of(there))) == {"e.org", "other.org"}
+
+
+def test_users_wait_for_each_other_for_a_limited_time(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
+    with editing(there):
+        own(2)
+        monkeypatch.setattr(connection, "LOCK_TIMEOUT_S", 1)
+        with pytest.raises(StoreError, match="Try again"), editing(there):
+            raise AssertionError("the lock is held")
+    with editing(there) as folder:
+        mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
+    assert marks_in(folder)
+
+
+def test_a_read_only_user_gets_a_message(there: str, address) -> None:
+    role = f"reader_{address.collection}"
+    with contextlib.closing(connect(address)) as database:
+        database.execute(f"CREATE ROLE {role} LOGIN".encode())
+        database.execute(f"GRANT USAGE ON SCHEMA {address.collection} TO {role}".encode())
+        database.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {address.collection} TO {role}".encode())
+        database.execute(f"GRANT SELECT ON ALL SEQUENCES IN SCHEMA {address.collection} TO {role}".encode())
+        try:
+            reader = there.replace("//postgres@", f"//{role}@")
+            assert "may only read" in ran(reader, *TRAIN, code=2)
+            with pytest.raises(UsageError, match="may only read"):
+                mark_sites(reader, [SiteMark("e.org", SiteStatus.OUT)], 5.0)
+            assert "No topic yet" in ran(reader, "topic", "list")
+        finally:
+            database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+
+
+def test_a_file_of_another_name_never_leaves_the_database(there: str, tmp_path: Path, address) -> None:
+    """A writer to a database must not be able to write to the disks of its readers."""
+    with contextlib.closing(connect(address)) as database:
+        for name in ("../evil.json", "topics/../../evil.json", "/tmp/evil.json", "topics/a.sh", "topics/.x.json"):
+            database.execute("INSERT INTO file VALUES (%s, 'x')", (name,))
+    folder = folder_of(there)
+    assert not list(tmp_path.rglob("*evil*")) and not list((folder / "topics").glob("*"))

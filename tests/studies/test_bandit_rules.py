@@ -1,0 +1,89 @@
+"""Selection rules compared with traces of the published algorithms, computed by hand, and with their formulas."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from periplus_studies.rules import ChoiceRule, Turns, Yields, choose, quantum, r1, r2, r3
+
+THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 5, 5, 5, 5, 5, 5, 5]]
+
+
+def trace(rule: ChoiceRule, sites: list[list[int]], budget: int, seed: int = 1) -> str:
+    """The sites in the order of their requests, a letter per page. A site has as many pages as its list."""
+    yields, turns, rng = Yields.zeros(1, len(sites)), Turns.zeros(1), np.random.default_rng(seed)
+    order = ""
+    for _ in range(budget):
+        ready = np.array([[len(site) > pages for site, pages in zip(sites, yields.pages[0], strict=True)]])
+        if not ready.any():
+            break
+        site = choose(rule, yields, ready, turns, rng)
+        reward = sites[site[0]][yields.pages[0, site[0]]]
+        yields.book(np.array([0]), site, np.array([float(reward)]))
+        order += "ABCDEFGHIJ"[site[0]]
+    return order
+
+
+def yields_after(*histories: list[float]) -> Yields:
+    """The state after these rewards, by site."""
+    yields = Yields.zeros(1, len(histories))
+    for site, history in enumerate(histories):
+        for reward in history:
+            yields.book(np.array([0]), np.array([site]), np.array([float(reward)]))
+    return yields
+
+
+def scores(rule: ChoiceRule, yields: Yields) -> list[float]:
+    return [float(value) for value in rule.score(yields, np.random.default_rng(1))[0]]
+
+
+def test_r1_spends_the_nearest_share_on_each_and_the_rest_on_the_best():
+    """[10 / 3] = 3 pages of each site yield 1, 3, 0 links; the remaining 10 - 3 * 3 = 1 page is of B."""
+    assert trace(r1(10, 3), THREE, 10) == "AAABBBCCCB"
+
+
+def test_r1_rounds_its_share_to_the_nearest_integer_and_keeps_the_budget():
+    """[11 / 3] = 4 would be 12 pages, so the last site gets 3."""
+    assert trace(r1(11, 3), THREE, 11) == "AAAABBBBCCC"
+
+
+def test_r1_leaves_an_exhausted_site_for_the_next_best():
+    assert trace(r1(8, 3), [[0, 0], [0, 9], [0, 0, 0, 0, 0, 0]], 8) == "AABBCCCC"
+
+
+def test_r2_requests_blocks_of_n_from_the_site_with_the_best_mean():
+    """AABBCC: means 1/2, 1, 0.
+
+    B's next block yields 1 and 0: 3/4, still the best. Then 3/6, equal to A: the first site wins.
+    """
+    assert trace(r2(2), THREE, 12) == "AABBCCBBBBAA"
+
+
+def test_r2_never_finds_a_late_yield():
+    assert "CCCC" not in trace(r2(2), THREE, 20)
+
+
+def test_r3_is_ucb1_over_the_greatest_yield_so_far():
+    """m = 1, rewards A 1 0, B 0, C 0: after ABC, A has 1 + sqrt(2 ln 3) = 2.48 against 1.48.
+
+    After its 0 it has 1/2 + sqrt(ln 4) = 1.68 against sqrt(2 ln 4) = 1.67: A again; 1/3 + sqrt(2 ln 5 / 3) = 1.37
+    against 1.79: B. X_max is 1 until B's second page yields 2.
+    """
+    assert trace(r3(1), THREE, 6) == "ABCAAB"
+
+
+def test_r3_scores_follow_the_published_formula():
+    yields = yields_after([1, 0, 0], [0, 2])
+    bonus = [math.sqrt(2 * math.log(5) / 3), math.sqrt(2 * math.log(5) / 2)]
+    assert scores(r3(), yields) == pytest.approx([(1 / 3) / 2 + bonus[0], 1 / 2 + bonus[1]])
+
+
+def test_the_quantum_gives_each_site_its_share_in_turn():
+    assert trace(quantum(2), THREE, 14) == "AABBCCAABBCCAA"
+
+
+def test_an_exhausted_site_ends_its_block():
+    assert trace(quantum(3), [[0], [0] * 9], 7) == "ABBBBBB"
