@@ -24,7 +24,6 @@ from periplus.present.charts import (
     TOP,
     WHOLE,
     Box,
-    ChartLook,
     Sector,
     name_spot,
     outline,
@@ -64,7 +63,7 @@ TREE = MapNode(
 
 def drawn(tree=TREE, facts=None, room=(1200, 820), **look):
     out = io.StringIO(newline="")
-    write_chart(tree, facts or facts_of(), out, ChartLook(**look), room)
+    write_chart(tree, facts or facts_of(), out, room=room, **look)
     return etree.fromstring(out.getvalue().encode("utf-8"))
 
 

@@ -33,8 +33,8 @@ def folder(tmp_path_factory):
 
 
 def rows_of(folder, name, **options):
-    with export_rows(folder, name, **options) as found:
-        return [dict(zip(found.table.names, row, strict=True)) for row in found.rows]
+    with export_rows(folder, name, **options) as (table, table_rows):
+        return [dict(zip(table.names, row, strict=True)) for row in table_rows]
 
 
 @pytest.mark.parametrize("name", EXPORTS)

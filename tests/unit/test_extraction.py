@@ -188,6 +188,6 @@ def test_a_database_has_the_same_columns(folder, address, tmp_path, monkeypatch)
     move(str(folder), str(address))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "periplus.toml").write_text(TOML.partition("[segments]")[0], "utf-8")
-    with export_rows(str(address), "pages", ranks=False) as exported:
-        at = [exported.table.names.index(name) for name in ("url", "x:sku", "x:links")]
-        assert {row[at[0]]: (row[at[1]], row[at[2]]) for row in exported.rows} == EXPECTED
+    with export_rows(str(address), "pages", ranks=False) as (table, table_rows):
+        at = [table.names.index(name) for name in ("url", "x:sku", "x:links")]
+        assert {row[at[0]]: (row[at[1]], row[at[2]]) for row in table_rows} == EXPECTED

@@ -50,8 +50,8 @@ def test_a_closed_cause_is_left_out_everywhere(folder: Path, code: str, decision
     assert [fault for fault in before if (fault.code, fault.cause) != (code, known_cause)] == after
     assert [fault for fault in before if fault not in after], "it existed before"
     assert any("1 cause accepted or ignored" in note for note in notes)
-    with export_rows(place, "issues") as exported:
-        rows = [dict(zip(exported.table.names, row, strict=True)) for row in exported.rows]
+    with export_rows(place, "issues") as (table, table_rows):
+        rows = [dict(zip(table.names, row, strict=True)) for row in table_rows]
     assert not [row for row in rows if (row["code"], row["cause"]) == (code, known_cause)]
     assert len(rows) == sum(one.total for one in after)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from periplus.analyse.ego import Grouping, NeighbourhoodQuery, neighbourhood, web_of
+from periplus.analyse.ego import Grouping, neighbourhood, web_of
 from periplus.api import inlink_index
 from periplus.api.collection import Collection
 from periplus.api.deleting import delete, ids_of
@@ -214,7 +214,7 @@ def test_a_neighbourhood_equals_that_of_slow_code(
     number = {place[url_id(canonical(name))]: n for n, name in enumerate(names)}
     web = web_of(book, grouping, menus=True)
     at = next(at for at, n in number.items() if n == middle)
-    found = neighbourhood(web, NeighbourhoodQuery(int(web.groups[at]), steps))
+    found = neighbourhood(web, int(web.groups[at]), steps)
     assert {key(number[node.place]): node.step for node in found.nodes} == expected
     assert (found.neighbours, found.bounded) == (len(expected) - 1, False)
     shown = [key(number[node.place]) for node in found.nodes]
@@ -222,7 +222,7 @@ def test_a_neighbourhood_equals_that_of_slow_code(
     for (a, b), many in counted.items():
         assert many == sum((key(x), key(y)) == (a, b) for x, y in pairs)
     assert set(counted) == {(key(a), key(b)) for a, b in pairs if key(a) != key(b) and {key(a), key(b)} <= set(shown)}
-    few = neighbourhood(web, NeighbourhoodQuery(int(web.groups[at]), steps, most=2))
+    few = neighbourhood(web, int(web.groups[at]), steps, most=2)
     assert few.nodes == found.nodes[:3]
     assert few.neighbours == found.neighbours
 

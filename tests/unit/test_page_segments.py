@@ -173,9 +173,9 @@ def test_links_issues_and_exports_have_segments_and_filters(folder):
     issues = json.loads(run("check", "--offline", "-c", folder, "--segment", "blog", "-f", "json", "-q").stdout)
     assert {issue["url"] for issue in issues} == {"https://e.org/blog/1"}
     for name, table in EXPORTS.items():
-        with export_rows(folder, name) as exported:
-            assert exported.table.names == with_segments(table).names
-            assert all(len(row) == len(exported.table.columns) for row in exported.rows), name
+        with export_rows(folder, name) as (exported, table_rows):
+            assert exported.names == with_segments(table).names
+            assert all(len(row) == len(exported.columns) for row in table_rows), name
     assert {row["url"] for row in rows("export", "pages", "-c", folder, "--segment", "gone")} == {"https://e.org/gone"}
     assert "has no pages" in run("export", "hosts", "-c", folder, "--segment", "gone").output
     with open_collection(folder) as collection:
@@ -185,9 +185,9 @@ def test_links_issues_and_exports_have_segments_and_filters(folder):
 
 def test_both_stores_give_the_same_segments(folder, address, tmp_path, monkeypatch):
     def urls(place):
-        with export_rows(place, "urls") as exported:
-            names = exported.table.names
-            return {row[names.index("url")]: row[names.index("segment")] for row in exported.rows}
+        with export_rows(place, "urls") as (table, table_rows):
+            names = table.names
+            return {row[names.index("url")]: row[names.index("segment")] for row in table_rows}
 
     def sums(place):
         return [(row.name, row.urls, row.pages, row.failed, row.size_bytes) for row in sums_of(place)]

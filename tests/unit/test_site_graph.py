@@ -19,7 +19,7 @@ from periplus.model.results import PageColumns, SiteMap
 from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import site_graph as drawing
-from periplus.present.charts import ChartLook, write_chart
+from periplus.present.charts import write_chart
 from periplus.present.site_graph import SiteGraph, site_graph, site_svg
 from periplus.ui import maps
 from stored import page, stored
@@ -120,7 +120,7 @@ def test_a_folder_has_the_same_colour_in_all_pictures(form: str) -> None:
     drawn, out = site_graph(facts, graph, tree), io.StringIO()
     colours = dict(zip(drawn.parts, drawn.hues, strict=True))
     nodes = map_tree(tree, facts.rank, facts.size_bytes, graph.fetched, max_nodes=100)
-    write_chart(nodes, facts, out, ChartLook("pages", form))
+    write_chart(nodes, facts, out, by="pages", form=form)
     link = r'<a href="https://e.org(/[a-z]/)[^"]*"[^>]*>\s*(?:<title>[^<]*</title>)?\s*<\w+ class="(\w+)'
     places = re.findall(link, out.getvalue())
     assert {colours[folder] for folder, _ in places} == {hue for _, hue in places} == set(colours.values()) - {"grey"}

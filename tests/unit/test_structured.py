@@ -394,15 +394,15 @@ def test_faults_of_structured_data_are_issues_with_their_line(folder):
          "Recipe without recipeIngredient, recipeInstructions, totalTime or cookTime"),
         ("structured-value", "https://e.org/a", "datePublished: May"),
     }  # fmt: skip
-    with export_rows(folder, "issues") as exported:
-        at = {name: place for place, name in enumerate(exported.table.names)}
-        lines = {row[at["code"]]: row[at["line"]] for row in exported.rows}
+    with export_rows(folder, "issues") as (table, table_rows):
+        at = {name: place for place, name in enumerate(table.names)}
+        lines = {row[at["code"]]: row[at["line"]] for row in table_rows}
     assert lines["structured-syntax"] == 1
 
 
 def test_a_database_returns_the_same_rows(folder, address, tmp_path):
-    with export_rows(folder, "structured") as exported:
-        here = list(exported.rows)
+    with export_rows(folder, "structured") as (_, table_rows):
+        here = list(table_rows)
     move(str(folder), str(address))
-    with export_rows(str(address), "structured") as exported:
-        assert list(exported.rows) == here and here
+    with export_rows(str(address), "structured") as (_, table_rows):
+        assert list(table_rows) == here and here

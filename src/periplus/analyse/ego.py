@@ -30,15 +30,6 @@ class Grouping(StrEnum):
 
 
 @frozen
-class NeighbourhoodQuery:
-    """A query. middle: the central node. steps: 1 or 2. most: nodes to return, without the middle."""
-
-    middle: int
-    steps: int = 1
-    most: int = 60
-
-
-@frozen
 class Web:
     """k nodes, each for a set of pages of a book, and the links between them.
 
@@ -170,21 +161,21 @@ def _node_links(out: sparse.csr_array, back: sparse.csr_array, nodes: Ints, into
     return of, matrix.indices[rows].astype(np.int64), matrix.data[rows]
 
 
-def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
-    """The middle and its neighbours; at most asked.most, greatest rank first, step 1 before step 2."""
-    middle = np.array([asked.middle])
+def neighbourhood(web: Web, centre: int, steps: int = 1, most: int = 60) -> Neighbourhood:
+    """The central node and its neighbours within 1 or 2 steps; at most `most`, greatest rank first, step 1 before 2."""
+    middle = np.array([centre])
     (_, here, many_here), (_, linked, many_linked) = web.links(middle, True), web.links(middle, False)
     first = np.union1d(here, linked)
-    steps = {asked.middle: 0} | dict.fromkeys(_best(first, web, asked.most), 1)
+    step_of = {centre: 0} | dict.fromkeys(_best(first, web, most), 1)
     total, bounded = len(first), False
-    if asked.steps > 1:
+    if steps > 1:
         chosen = first[np.argsort(-web.weight[first], kind="stable")][:MOST_EXPANSIONS]
         further = np.setdiff1d(
-            np.union1d(web.links(chosen, True)[1], web.links(chosen, False)[1]), np.append(first, asked.middle)
+            np.union1d(web.links(chosen, True)[1], web.links(chosen, False)[1]), np.append(first, centre)
         )
         bounded = len(chosen) < len(first)
         total += len(further)
-        steps |= dict.fromkeys(_best(further, web, asked.most + 1 - len(steps)), 2)
+        step_of |= dict.fromkeys(_best(further, web, most + 1 - len(step_of)), 2)
     counts = [
         dict(zip(ends.tolist(), many.tolist(), strict=True))
         for ends, many in ((here, many_here), (linked, many_linked))
@@ -199,9 +190,9 @@ def neighbourhood(web: Web, asked: NeighbourhoodQuery) -> Neighbourhood:
             counts[0].get(n, 0),
             counts[1].get(n, 0),
         )
-        for n, step in steps.items()
+        for n, step in step_of.items()
     )
-    return Neighbourhood(nodes, _between(web, np.array(list(steps))), total, bounded)
+    return Neighbourhood(nodes, _between(web, np.array(list(step_of))), total, bounded)
 
 
 def _best(nodes: Ints, web: Web, most: int) -> list[int]:

@@ -26,7 +26,7 @@ from periplus.model.tables import (
 from periplus.settings import SETTINGS_FILE, read_settings
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Answer, ask
-from periplus.values import Place, Row, frozen
+from periplus.values import Place, Row
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,12 +49,7 @@ def run_query(folder: Path, question: str, time_limit_s: float = 10.0, most: int
             yield answer
 
 
-@frozen
-class TableRows:
-    """A table with its rows, streamed in column order. Read them while the collection is open."""
-
-    table: Table
-    rows: Iterator[Row]
+TableRows = tuple[Table, Iterator[Row]]  # the rows are streamed: read them while the collection is open
 
 
 @contextlib.contextmanager
@@ -68,16 +63,16 @@ def export_rows(place: Place, name: str, *, ranks: bool = True, segment: str = "
     if segment:
         require_segment(place, segment)
     segments = segments_at(place)
-    with _stored_rows(place, name, ranks=ranks) as exported:
-        made = SegmentedRows(exported.table, segments)
-        rows, rules = made.rows(exported.rows, segment), stored_extract_rules(place) if name == PAGES.name else ()
+    with _stored_rows(place, name, ranks=ranks) as (table, rows):
+        made = SegmentedRows(table, segments)
+        segmented, rules = made.rows(rows, segment), stored_extract_rules(place) if name == PAGES.name else ()
         if not rules:
-            yield TableRows(made.full_table, rows)
+            yield made.full_table, segmented
             return
         from periplus.document.extraction import with_extracts
 
         with open_extractor(place, rules) as values:
-            yield TableRows(with_extracts(made.full_table, rules), add_values(rows, PAGES.names.index("id"), values))
+            yield with_extracts(made.full_table, rules), add_values(segmented, PAGES.names.index("id"), values)
 
 
 def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = "") -> str:
@@ -88,9 +83,9 @@ def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks:
     from periplus.present.writers import find_writer
 
     writer = find_writer(format or path.suffix.removeprefix(".").lower())
-    with export_rows(place, name, ranks=ranks, segment=segment) as exported:
+    with export_rows(place, name, ranks=ranks, segment=segment) as (table, rows):
         try:
-            return writer.write(exported.table, exported.rows, path)
+            return writer.write(table, rows, path)
         except OSError as error:
             raise UsageError(f"{path} cannot be written: {error.strerror or error}") from None
 
@@ -99,16 +94,16 @@ def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks:
 def _stored_rows(place: Place, name: str, *, ranks: bool) -> Iterator[TableRows]:
     if name == STRUCTURED_DATA.name:
         with open_reader(place) as reader, reader.snapshot():
-            yield TableRows(STRUCTURED_DATA, _structured_rows(reader.stored_pages()))
+            yield STRUCTURED_DATA, _structured_rows(reader.stored_pages())
         return
     exported = exported_table(name, ranks=ranks)
     if exported not in (RANKED_PAGES, CHAINS, ISSUES):
         with open_reader(place) as reader, reader.snapshot():
-            yield TableRows(exported, reader.whole(exported))
+            yield exported, reader.whole(exported)
         return
     folder = folder_of(place)
     with reading.moment(folder) as connection:
-        yield TableRows(exported, _rows(connection, folder, exported))
+        yield exported, _rows(connection, folder, exported)
 
 
 def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
@@ -193,6 +188,7 @@ class _Ranks:
         import numpy as np
 
         from periplus.api.facts import RankOrder, analyse_site, read_site, site_starts
+        from periplus.store.sqlite.listing import SqliteReader
         from periplus.urls.canonical import url_id
 
         self._parts: list[
@@ -201,7 +197,7 @@ class _Ranks:
             ]
         ] = []
         for start in site_starts(connection):
-            facts = analyse_site(read_site(connection, start, 0.0), RankOrder()).facts
+            facts = analyse_site(read_site(SqliteReader(connection), start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import fields
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
@@ -22,16 +22,6 @@ if TYPE_CHECKING:
 
 
 _SUMMARY_FIELDS = [item.name for item in fields(PageSummary) if item.name in PAGE.names]
-
-
-class PageToWrite(NamedTuple):
-    """Input for a page's Markdown. title: written above a text without a first-level heading."""
-
-    url: Url
-    title: str
-    xml: tuple[bytes, str] | None  # canonical XML, and its media type
-    blocks: Blocks
-    is_shown: list[bool] | None  # per block; None: all blocks
 
 
 class Page:
@@ -146,16 +136,34 @@ class Page:
 
     def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
         """The same as Markdown, from the stored body if there is one, else from the blocks."""
-        return markdown_of(self._to_write(parts))
+        from periplus.present.markdown import markdown_of_blocks
+
+        pieces = self._pieces_of_markup(parts)
+        if pieces is None:
+            return markdown_of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts))
+        return "\n\n".join(pieces) + "\n"
 
     def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
         """The same as a list of headings, paragraphs, lists, tables and code blocks."""
-        return markdown_pieces(self._to_write(parts))
+        from periplus.present.markdown import pieces_of_blocks
 
-    def _to_write(self, parts: Collection[Part]) -> PageToWrite:
-        blocks, title = self.blocks(), self.row.title or ""
-        xml = self.xml() if self.row.has_bytes or self.row.has_xml else None
-        return PageToWrite(self.url, title if Part.HEADLINE in parts else "", xml, blocks, self._shown_blocks(parts))
+        pieces = self._pieces_of_markup(parts)
+        if pieces is None:
+            return pieces_of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts))
+        return pieces
+
+    def _heading(self, parts: Collection[Part]) -> str:
+        """Title that is written above a text without a first-level heading."""
+        return (self.row.title or "") if Part.HEADLINE in parts else ""
+
+    def _pieces_of_markup(self, parts: Collection[Part]) -> list[str] | None:
+        """Markdown of the page's XHTML; None if it has none."""
+        from periplus.present.markdown import pieces_of_xml
+
+        xml, media_type = self.xml() if self.row.has_bytes or self.row.has_xml else (b"", "")
+        if media_type != "application/xhtml+xml":
+            return None
+        return pieces_of_xml(xml, self.url, self._heading(parts), self.blocks(), self._shown_blocks(parts))
 
     def _shown_blocks(self, parts: Collection[Part]) -> list[bool] | None:
         return None if ALL_PARTS.issubset(parts) else blocks_in_parts(self.parts(), parts)
@@ -233,30 +241,3 @@ def text_of(blocks: Blocks, is_shown: Sequence[bool]) -> str:
     """Texts of the selected blocks, one per line."""
     is_text = blocks.kinds.translate(IS_TEXT)
     return "\n".join(text for text, *yes in zip(blocks.texts(), is_shown, is_text, strict=True) if all(yes))
-
-
-def markdown_pieces(page: PageToWrite) -> list[str]:
-    """Markdown as a list of elements."""
-    from periplus.present.markdown import pieces_of_blocks
-
-    pieces = _pieces_of_markup(page)
-    return pieces_of_blocks(page.blocks, page.is_shown, page.title) if pieces is None else pieces
-
-
-def markdown_of(page: PageToWrite) -> str:
-    """Markdown as one text."""
-    from periplus.present.markdown import markdown_of_blocks
-
-    pieces = _pieces_of_markup(page)
-    if pieces is None:
-        return markdown_of_blocks(page.blocks, page.is_shown, page.title)
-    return "\n\n".join(pieces) + "\n"
-
-
-def _pieces_of_markup(page: PageToWrite) -> list[str] | None:
-    """None if the page has no XHTML."""
-    from periplus.present.markdown import pieces_of_xml
-
-    if page.xml is None or page.xml[1] != "application/xhtml+xml":
-        return None
-    return pieces_of_xml(page.xml[0], page.url, page.title, page.blocks, page.is_shown)

@@ -80,17 +80,16 @@ def take_notes(folder: Path) -> None:
                 with schema.writing(folder) as writer:
                     page_notes.store_notes(writer, list(_inspect(connection, lot)))
                 # continue after the last page: otherwise each query would scan all pages before it
-                lot = page_notes.pages_without_notes(connection, start.site, AT_ONCE, lot[-1].url_id)
+                lot = page_notes.pages_without_notes(connection, start.site, AT_ONCE, lot[-1][0])
 
 
 def _inspect(
-    connection: reading.Connection, lot: list[page_notes.PageWithoutNotes]
+    connection: reading.Connection, lot: list[tuple[int, bytes, str, str]]
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
     contents = SqliteReader(connection)
-    for page in lot:
-        body = contents.body(UrlId(page.url_id)) or b""
-        text, _ = decode(body, page.charset, page.media_type)
-        yield page.md5, static_notes(text, html.parse(text))
+    for page, md5, charset, media_type in lot:
+        text, _ = decode(contents.body(UrlId(page)) or b"", charset, media_type)
+        yield md5, static_notes(text, html.parse(text))
 
 
 def notes_of_site(
@@ -122,10 +121,11 @@ def _header_notes(
 ) -> list[tuple[list[int], list[int], tuple[StaticNote, ...]]]:
     """(page ids, their sizes in bytes, notes on the headers that these pages share)."""
     alike: dict[tuple[StaticNote, ...], tuple[list[int], list[int]]] = {}
-    for page in page_notes.page_headers(connection, start.site, HEADER_PAGES, NOTED_FIELDS):
-        ids, sizes = alike.setdefault(page_header_notes(page.url, page.fields, page.media_type, page.size), ([], []))
-        ids.append(page.url_id)
-        sizes.append(page.size)
+    headers = page_notes.page_headers(connection, start.site, HEADER_PAGES, NOTED_FIELDS)
+    for page, url, fields, media_type, size in headers:
+        ids, sizes = alike.setdefault(page_header_notes(url, fields, media_type, size), ([], []))
+        ids.append(page)
+        sizes.append(size)
     if sum(len(ids) for ids, _ in alike.values()) == HEADER_PAGES:
         note(f"Headers were checked on the first {HEADER_PAGES:,} pages only.")
     return [(ids, sizes, notes) for notes, (ids, sizes) in alike.items()]
@@ -141,7 +141,7 @@ def _notes_of_pages(
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
     for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(connection, lot[:UNNOTED_PAGES]), strict=True):
-        yield from ((unnoted.url_id, fact) for fact in notes)
+        yield from ((unnoted[0], fact) for fact in notes)
     for number, paint_s, shift in page_notes.rendering_measures(connection, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))
     if is_folder_host(host_key(start.url)):

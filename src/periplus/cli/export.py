@@ -104,8 +104,11 @@ def export_table(place: Place, name: str, format: str, output: Path | None, *, r
     find_writer(format)
     if format not in FORMATS:
         raise UsageError(f"a {format} file needs a name: -o {name}.{format}")
-    with export_rows(place, name, ranks=ranks, segment=segment) as exported, open_output(output, exact=True) as out:
-        write_table(exported.table.names, exported.rows, format, out)
+    with (
+        export_rows(place, name, ranks=ranks, segment=segment) as (table, rows),
+        open_output(output, exact=True) as out,
+    ):
+        write_table(table.names, rows, format, out)
 
 
 @export.command()

@@ -6,12 +6,11 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from periplus.errors import StoreError
 from periplus.masking import masked_command
 from periplus.model.job import Job, JobOrder, JobProgress, JobState, Schedule
-from periplus.store.statements import Database, Dialect, Statements
+from periplus.store.statements import Database, Dialect, Row, Statements
 
 GIVEN_UP_NOTE = "given up: all of its runners died"
 RUNNER_DIED_NOTE = "its runner died; it is queued again"
@@ -24,79 +23,27 @@ _TURN = (
 )
 
 
-class _OrderRow(NamedTuple):
-    """Columns of a JobOrder. command, next: JSON; equal texts mean equal orders."""
-
-    command: str
-    priority: int
-    run_at: float
-    most_attempts: int
-    schedule_id: int
-    next: str
+_ORDER = "command, priority, run_at, most_attempts, schedule_id, next"
+_JOB = f"{_ORDER}, id, state, done, total, note, attempt, epoch, runner, cancel_asked, made, started, ended"
+_SCHEDULE = f"{_ORDER.replace('run_at', 'next_at').replace('schedule_id', 'id')}, period_s, paused"
 
 
-class _JobRow(NamedTuple):
-    """A row of `job`."""
-
-    id: int
-    command: str
-    priority: int
-    run_at: float
-    most_attempts: int
-    schedule_id: int
-    next: str
-    state: str
-    done: int
-    total: int
-    note: str
-    attempt: int
-    epoch: int
-    runner: str
-    cancel_asked: int
-    made: float
-    started: float | None
-    ended: float | None
-
-    def job(self) -> Job:
-        """Converts the row."""
-        order = JobOrder(
-            tuple(json.loads(self.command)),
-            self.priority,
-            self.run_at,
-            self.most_attempts,
-            self.schedule_id,
-            _commands(self.next),
-        )
-        state, cancel_asked = JobState(self.state), bool(self.cancel_asked)
-        progress = (self.done, self.total, self.note, self.attempt, self.epoch, self.runner)
-        return Job(self.id, order, state, *progress, cancel_asked, self.made, self.started, self.ended)
+def _order_of(row: Row) -> JobOrder:
+    """The order in the columns _ORDER. command and next are JSON; equal texts mean equal orders."""
+    command, *rest, further = row
+    values = (tuple(json.loads(command)), *rest, tuple(map(tuple, json.loads(further))))
+    return JobOrder(*values)
 
 
-class _ScheduleRow(NamedTuple):
-    """A row of `schedule`."""
-
-    id: int
-    command: str
-    priority: int
-    most_attempts: int
-    period_s: float
-    next_at: float
-    paused: int
-    next: str
-
-    def schedule(self) -> Schedule:
-        order = JobOrder(
-            tuple(json.loads(self.command)),
-            self.priority,
-            most_attempts=self.most_attempts,
-            schedule_id=self.id,
-            then=_commands(self.next),
-        )
-        return Schedule(self.id, order, self.period_s, self.next_at, bool(self.paused))
+def _job_of(row: Row) -> Job:
+    identity, state, *progress, cancel_asked, made, started, ended = row[6:]
+    values = (identity, _order_of(row[:6]), JobState(state), *progress, bool(cancel_asked), made, started, ended)
+    return Job(*values)
 
 
-_JOB = ", ".join(_JobRow._fields)
-_SCHEDULE = ", ".join(_ScheduleRow._fields)
+def _schedule_of(row: Row) -> Schedule:
+    order = replace(_order_of(row[:6]), run_at=0.0)
+    return Schedule(order.schedule_id, order, row[6], row[2], bool(row[7]))
 
 
 class JobQueue:
@@ -142,7 +89,7 @@ class JobQueue:
                 f" WHERE id = ({next_job}) RETURNING {_JOB}"
             )
             rows = statements.rows(update, (runner, now + lease_s, now, now))
-            return _JobRow(*rows[0]).job() if rows else None
+            return _job_of(rows[0]) if rows else None
 
         return self.database.run(claim_job)
 
@@ -169,7 +116,7 @@ class JobQueue:
         def finish_job(statements: Statements) -> bool:
             rows = statements.rows(update, values)
             if rows and state is JobState.DONE:
-                order = _JobRow(*rows[0]).job().order
+                order = _job_of(rows[0]).order
                 if order.then:
                     _add(statements, replace(order, command=order.then[0], then=order.then[1:], run_at=now), now)
             return bool(rows)
@@ -197,7 +144,7 @@ class JobQueue:
         """Running jobs first, then queued jobs by turn, then ended jobs, latest first."""
         find = f"SELECT {_JOB} FROM job ORDER BY {_TURN} LIMIT ?"
         rows = self.database.read(lambda statements: statements.rows(find, (most,)))
-        return [_JobRow(*row).job() for row in rows]
+        return [_job_of(row) for row in rows]
 
     def open_jobs(self) -> int:
         """Number of queued and running jobs."""
@@ -213,10 +160,10 @@ class JobQueue:
             " period_s = excluded.period_s, paused = 0, next = excluded.next,"
             f" next_at = {dialect.least}(schedule.next_at, excluded.next_at + excluded.period_s) RETURNING {_SCHEDULE}"
         )
-        row = _order_row(order, now)
-        values = (row.command, row.priority, row.most_attempts, period_s, row.run_at, row.next)
+        command, priority, next_at, most_attempts, _, further = _order_row(order, now)
+        values = (command, priority, most_attempts, period_s, next_at, further)
         rows = self.database.run(lambda statements: statements.rows(upsert, values))
-        return _ScheduleRow(*rows[0]).schedule()
+        return _schedule_of(rows[0])
 
     def tick(self, now: float) -> Sequence[Job]:
         """Queues the jobs of all due schedules, each once, and returns them.
@@ -258,13 +205,13 @@ def _is_wanted(dialect: Dialect) -> str:
 def _add(statements: Statements, order: JobOrder, now: float) -> Job:
     dialect = statements.dialect
     upsert = (
-        f"INSERT INTO job ({', '.join(_OrderRow._fields)}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)"
+        f"INSERT INTO job ({_ORDER}, state, made) VALUES (?, ?, ?, ?, ?, ?, 'queued', ?)"
         f" ON CONFLICT ({dialect.of_long_text.format('command')}) WHERE {_is_wanted(dialect)} DO UPDATE SET"
         f" priority = {dialect.greatest}(job.priority, excluded.priority),"
         f" run_at = {dialect.least}(job.run_at, excluded.run_at),"
         f" next = CASE WHEN excluded.next = '[]' THEN job.next ELSE excluded.next END RETURNING {_JOB}"
     )
-    return _JobRow(*statements.rows(upsert, (*_order_row(order, now), now))[0]).job()
+    return _job_of(statements.rows(upsert, (*_order_row(order, now), now))[0])
 
 
 def _end_dead_leases(statements: Statements, now: float) -> None:
@@ -284,12 +231,12 @@ def _job(statements: Statements, job_id: int) -> Job:
     rows = statements.rows(f"SELECT {_JOB} FROM job WHERE id = ?", (job_id,))
     if not rows:
         raise StoreError("there is no such job; see `periplus jobs list`")
-    return _JobRow(*rows[0]).job()
+    return _job_of(rows[0])
 
 
 def _schedules(statements: Statements, clauses: str, values: Sequence[object] = ()) -> list[Schedule]:
     rows = statements.rows(f"SELECT {_SCHEDULE} FROM schedule {clauses}", values)
-    return [_ScheduleRow(*row).schedule() for row in rows]
+    return [_schedule_of(row) for row in rows]
 
 
 def _tick_after(schedule: Schedule, now: float) -> float:
@@ -297,16 +244,13 @@ def _tick_after(schedule: Schedule, now: float) -> float:
     return schedule.next_at + (math.floor((now - schedule.next_at) / schedule.period_s) + 1) * schedule.period_s
 
 
-def _order_row(order: JobOrder, now: float) -> _OrderRow:
+def _order_row(order: JobOrder, now: float) -> Row:
+    """Values of _ORDER."""
     command, further = (
         json.dumps(part, ensure_ascii=False)
         for part in (masked_command(order.command), tuple(map(masked_command, order.then)))
     )
-    return _OrderRow(command, order.priority, max(order.run_at, now), order.most_attempts, order.schedule_id, further)
-
-
-def _commands(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(map(tuple, json.loads(text)))
+    return command, order.priority, max(order.run_at, now), order.most_attempts, order.schedule_id, further
 
 
 def _note(text: str) -> str:

@@ -28,7 +28,7 @@ from periplus.model.page import LinkKind
 from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Request, Skipped, Unchanged
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import part_messages, rows
-from periplus.store.url_state import RECHECK, UrlState, is_another, updated_state
+from periplus.store.url_state import FIELDS, RECHECK, UrlState, is_another, updated_state
 from periplus.urls.web_parts import WebPart, part_of
 
 
@@ -161,7 +161,7 @@ class Ledger:
         self.respelled: list[tuple[PageKey, Url]] = []  # URLs that redirect to another spelling of themselves
         self.entries: list[QueueEntry] = []
         self.visits: list[NewVisit] = []
-        self.new_pages: list[tuple[int, rows.StoredPage]] = []  # (shard, page)
+        self.new_pages: list[tuple[int, dict[str, object]]] = []  # (shard, page)
         self.replaced: list[PageKey] = []  # the new pages that replace a stored page
         self.past_pages: list[tuple[PageKey, tuple[object, ...]]] = []  # previous fields of changed pages
         self.new_links: list[rows.NewLinks] = []
@@ -266,7 +266,7 @@ class Ledger:
             return False
         page = rows.page_row(completion, document, body_id)
         before = self.pages.get(source)
-        is_changed = before is None or is_another(before, page.past_fields)
+        is_changed = before is None or is_another(before, [page[name] for name in FIELDS])
         self.new_pages.append((shard, page))
         if before is not None:
             self.replaced.append(PageKey(shard, source))

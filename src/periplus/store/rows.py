@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
-from operator import attrgetter
 from typing import NamedTuple
 
 from periplus.model.frontier import Completion
@@ -13,7 +12,6 @@ from periplus.model.page import LINK_KINDS, POSITIONS, Document, Link, LinkKind,
 from periplus.model.visit import Failed, Fetched, Headers, Outcome, Redirected, Skipped, Unchanged, Visit
 from periplus.settings import Storage
 from periplus.store.bodies import BodyCodec, pack_blocks, pack_headers, pack_original
-from periplus.store.url_state import FIELDS
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 
@@ -122,54 +120,6 @@ def visit_row(run_id: int, url_id: int, visit: Visit) -> VisitRow:
     )  # fmt: skip
 
 
-class StoredPage(NamedTuple):
-    """A row of `page`."""
-
-    url_id: int
-    fetched: float
-    media_type: str
-    size: int  # bytes; from the header if the body was not read
-    wire_bytes: int
-    took_s: float
-    charset: str
-    charset_source: str
-    language: str
-    title: str
-    description: str
-    h1: str
-    canonical: str
-    robots: str
-    cut: str
-    last_modified: float
-    expires: float
-    etag: str
-    last_modified_field: str
-    text_chars: int
-    body_md5: bytes
-    text_md5: bytes
-    folded_md5: bytes
-    body_id: int | None
-    h1s: int
-    images_without_alt: int
-    other_charset: str
-    translations: str  # JSON, or empty
-    language_found: str
-    parts: bytes | None = None  # None: not classified yet
-    author: str = ""  # this and the following: see `Publication`
-    author_source: str = ""
-    date_published: str = ""
-    date_published_source: str = ""
-    date_modified: str = ""
-    date_modified_source: str = ""
-    types: str = ""
-
-    @property
-    def past_fields(self) -> Row:
-        """The values of FIELDS, for the history."""
-        return _PAST_FIELDS(self)
-
-
-PAGE_COLUMNS = ", ".join(StoredPage._fields)
 VISIT_COLUMNS = ", ".join(VisitRow._fields)
 LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
 RENDERING_COLUMNS = (
@@ -177,10 +127,10 @@ RENDERING_COLUMNS = (
     " screenshot"
 )
 BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
-_PAST_FIELDS: Callable[[StoredPage], Row] = attrgetter(*FIELDS)
 
 
-def page_row(completion: Completion, document: Document, body_id: int | None) -> StoredPage:
+def page_row(completion: Completion, document: Document, body_id: int | None) -> dict[str, object]:
+    """A row of `page`, by column."""
     visit = completion.visit
     outcome = visit.outcome
     headers = outcome.headers if isinstance(outcome, Fetched) else Headers()
@@ -189,7 +139,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
     # for a body that was not read, use the declared length
     if not size and declared.isascii() and declared.isdigit():
         size = int(declared[:18])
-    return StoredPage(
+    return dict(
         url_id=completion.task.url_id,
         fetched=visit.started,
         media_type=document.media_type,
@@ -220,6 +170,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
         other_charset=document.charset.other,
         translations=json.dumps(document.translations) if document.translations else "",
         language_found=document.language_found,
+        parts=None,  # not classified yet
         **document.publication._asdict(),
     )
 

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.analyse.ego import Grouping, Neighbourhood, NeighbourhoodQuery, Web, neighbourhood
+from periplus.analyse.ego import Grouping, Neighbourhood, Web, neighbourhood
 from periplus.analyse.pagerank import link_score
 from periplus.api.inlink_index import InlinkIndexes
 from periplus.errors import UsageError
@@ -167,7 +167,7 @@ def neighbours_of(
         raise UsageError(
             f"the collection's links do not name {url} as yet. The table of pages finds URLs that contain a text."
         )
-    near = neighbourhood(web, NeighbourhoodQuery(int(web.groups[place]), request.steps, request.most))
+    near = neighbourhood(web, int(web.groups[place]), request.steps, request.most)
     ids = index.links.ids[[node.place for node in near.nodes]].tolist()
     if request.grouping is Grouping.PAGE:
         ids[0] = url_id(url)

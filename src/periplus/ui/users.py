@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 import time
@@ -15,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from periplus.errors import StoreError, UsageError
+from periplus.files import replace_file
 from periplus.values import frozen
 
 FILE = "users.json"  # in the folder of collections; only its owner may read it
@@ -117,12 +117,8 @@ class Users:
             "secret": self.secret or secrets.token_urlsafe(TOKEN_BYTES),
             "users": [asdict(user) for user in users],
         }
-        draft = self.folder / f"{FILE}.part"
         try:
-            draft.unlink(missing_ok=True)
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-                json.dump(content, file, indent=1)
-            draft.replace(self.folder / FILE)
+            replace_file(self.folder / FILE, json.dumps(content, indent=1).encode())
         except OSError as error:
             raise StoreError(f"{self.folder / FILE} cannot be written: {error.strerror}") from None
 

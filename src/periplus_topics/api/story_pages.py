@@ -345,9 +345,9 @@ def _read_page(
     date = page_date(reader.with_source(page, evidence))
     whole = "\n".join(own)
     targets = {
-        int(link.target)
-        for link in text_rows.cross_links_of(reader.connection, page.url_id)
-        if link.position not in MENUS and link.anchor[:ANCHOR_CHARS] in whole
+        int(target)
+        for target, position, anchor in text_rows.cross_links_of(reader.connection, page.url_id)
+        if position not in MENUS and anchor[:ANCHOR_CHARS] in whole
     }
     shingles, (words, counts) = shingles_of(own), words_of(title, own)
     return PageReading(

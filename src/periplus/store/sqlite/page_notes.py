@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from periplus.document.static_checks import VERSION, StaticNote
 from periplus.model.visit import Certificate, Headers
@@ -17,25 +16,6 @@ from periplus.values import Pairs
 _HTML = "('text/html', 'application/xhtml+xml')"
 _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN {_HTML}"
 _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
-
-
-class PageHeaders(NamedTuple):
-    """An HTML page with the headers of its response."""
-
-    url_id: int
-    url: Url
-    fields: Pairs
-    media_type: str
-    size: int  # of the decompressed body
-
-
-class PageWithoutNotes(NamedTuple):
-    """A page whose markup is not analysed yet."""
-
-    url_id: int
-    md5: bytes
-    charset: str
-    media_type: str
 
 
 def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
@@ -52,11 +32,13 @@ def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[in
 
 def pages_without_notes(
     connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)
-) -> list[PageWithoutNotes]:
-    """Up to `most` pages of the site whose body is not analysed, by id, with ids greater than `after`."""
+) -> list[tuple[int, bytes, str, str]]:
+    """(page, digest of its body, charset, media type) of up to `most` pages of the site whose body is not analysed, by
+    id, with ids greater than `after`.
+    """
     noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
     find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
-    return [PageWithoutNotes(*row) for row in connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most))]
+    return connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most)).fetchall()
 
 
 def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
@@ -67,8 +49,10 @@ def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Seq
 
 def page_headers(
     connection: sqlite3.Connection, site: SiteKey, most: int, names: Collection[str]
-) -> Iterator[PageHeaders]:
-    """Up to `most` HTML pages of the site with these header fields of their latest response, by id."""
+) -> Iterator[tuple[int, Url, Pairs, str, int]]:
+    """(page, URL, these header fields of its latest response, media type, bytes of its body) of up to `most` HTML pages
+    of the site, by id.
+    """
     # groups numbers only, since headers would be sorted with them
     last = (
         "SELECT url_id AS page, max(id) AS visit FROM visit WHERE purpose = 'page' AND outcome = 'fetched'"
@@ -80,7 +64,7 @@ def page_headers(
         " ORDER BY l.page LIMIT ?"
     )
     for url_id, url, head, media_type, size in connection.execute(find, (site, most)):
-        yield PageHeaders(url_id, Url(url), header_fields(head, names), media_type, size)
+        yield url_id, Url(url), header_fields(head, names), media_type, size
 
 
 def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]]:

@@ -256,15 +256,6 @@ _FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml',
 FEEDS_MOST = 5_000  # maximum feeds to read; a site has a few
 
 
-class CrossLink(NamedTuple):
-    """A link from a page to another site."""
-
-    source: UrlId
-    target: UrlId
-    position: str
-    anchor: str
-
-
 def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey, int]]:
     """(site key, number of fetched pages) by site id, ascending."""
     find = (
@@ -275,14 +266,14 @@ def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey,
     return {number: (SiteKey(key), pages) for number, key, pages in connection.execute(find)}
 
 
-def cross_links_of(connection: sqlite3.Connection, source: UrlId) -> Iterator[CrossLink]:
-    """All hyperlinks of a fetched page to other sites, by target."""
+def cross_links_of(connection: sqlite3.Connection, source: UrlId) -> Iterator[tuple[UrlId, str, str]]:
+    """(target, position, anchor) of all hyperlinks of a fetched page to other sites, by target."""
     find = (
-        "SELECT l.source, l.target, l.position, l.anchor FROM url u CROSS JOIN host h ON h.id = u.host_id"
+        "SELECT l.target, l.position, l.anchor FROM url u CROSS JOIN host h ON h.id = u.host_id"
         " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
         f" WHERE u.id = ? AND l.kind IN {_LINKS} AND th.site_id <> h.site_id ORDER BY l.target"
     )
-    yield from map(CrossLink._make, connection.execute(find, (source,)))
+    yield from connection.execute(find, (source,))
 
 
 class PageRow(NamedTuple):
