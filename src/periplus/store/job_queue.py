@@ -30,13 +30,15 @@ _SCHEDULE = f"{_ORDER.replace('run_at', 'next_at').replace('schedule_id', 'id')}
 
 def _order_of(row: Row) -> JobOrder:
     """The order in the columns _ORDER. command and next are JSON; equal texts mean equal orders."""
-    command, *rest, further = row
-    return JobOrder(tuple(json.loads(command)), *rest, tuple(map(tuple, json.loads(further))))
+    command, priority, run_at, most_attempts, schedule_id, further = row
+    then = tuple(map(tuple, json.loads(further)))
+    return JobOrder(tuple(json.loads(command)), priority, run_at, most_attempts, schedule_id, then)
 
 
 def _job_of(row: Row) -> Job:
-    identity, state, *progress, cancel_asked, made, started, ended = row[6:]
-    return Job(identity, _order_of(row[:6]), JobState(state), *progress, bool(cancel_asked), made, started, ended)
+    identity, state, done, total, note, attempt, epoch, runner, cancel_asked, *times = row[6:]
+    progress = (done, total, note, attempt, epoch, runner)
+    return Job(identity, _order_of(row[:6]), JobState(state), *progress, bool(cancel_asked), *times)
 
 
 def _schedule_of(row: Row) -> Schedule:
