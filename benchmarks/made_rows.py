@@ -20,7 +20,8 @@ from graph import power_law
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url
 from periplus.settings import Settings
-from periplus.store.sqlite import page_links, runs, schema
+from periplus.store.sqlite import page_links, schema
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import url_id
 
 HOME = Url("https://million.test/")
@@ -103,7 +104,7 @@ def generate(folder: Path, pages: int, links: int) -> None:
     draft = folder.with_suffix(".new")
     shutil.rmtree(draft, ignore_errors=True)
     schema.create(draft)
-    run_id = runs.begin_run(draft, "crawl", [HOME], Settings(), NOW)
+    run_id = FolderHome(draft).begin_run("crawl", [HOME], Settings(), NOW)
     others = other_urls(pages)
     with contextlib.closing(sqlite3.connect(draft / schema.DATABASE, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -145,7 +146,7 @@ def generate(folder: Path, pages: int, links: int) -> None:
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert all(Reason(name.removeprefix("reason:")) in STATE_OF for name, _ in tallies)
-    runs.end_run(draft, run_id, "done", "", NOW + 3600)
+    FolderHome(draft).end_run(run_id, "done", "", NOW + 3600)
     shutil.rmtree(folder, ignore_errors=True)
     draft.rename(folder)
 

@@ -40,7 +40,8 @@ from periplus.model.web import Url, UrlId
 from periplus.settings import Settings
 from periplus.store import column_files
 from periplus.store.bodies import BodyCodec
-from periplus.store.sqlite import page_links, runs, schema
+from periplus.store.sqlite import page_links, schema
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import url_id
 from periplus_topics.api.stories import stories_of
 
@@ -170,7 +171,7 @@ def generate(folder: Path, news: News) -> None:
     draft = folder.with_suffix(".new")
     shutil.rmtree(draft, ignore_errors=True)
     schema.create(draft)
-    run_id = runs.begin_run(draft, "crawl", [Url(f"https://{news.sites[0]}/")], Settings(), BEGAN)
+    run_id = FolderHome(draft).begin_run("crawl", [Url(f"https://{news.sites[0]}/")], Settings(), BEGAN)
     posts = sorted((url_id(post.url), post) for post in news.posts)
     with contextlib.closing(sqlite3.connect(draft / schema.DATABASE, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -204,7 +205,7 @@ def generate(folder: Path, news: News) -> None:
         connection.execute("INSERT OR REPLACE INTO tally VALUES ('reason:ok', ?)", (len(posts),))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    runs.end_run(draft, run_id, "done", "", NOW)
+    FolderHome(draft).end_run(run_id, "done", "", NOW)
     draft.rename(folder)
 
 

@@ -18,12 +18,11 @@ from periplus.model.frontier import Batch, Candidate, Completion, HostState, Lea
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS
 from periplus.model.visit import Cause, Failed, Fetched, Headers, Outcome, Reason, Redirected, Visit
 from periplus.settings import Settings
-from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
-from periplus_postgres.moving import move
 from postgres_server import empty_collection
 
 NOW = 1_000_000.0
@@ -57,7 +56,7 @@ def stored(
     urls = [canonical(start) for start in starts]
     if not schema.exists(folder):
         schema.create(folder)
-    run_id = runs.begin_run(folder, "crawl", urls, settings, NOW)
+    run_id = FolderHome(folder).begin_run("crawl", urls, settings, NOW)
     store = SqliteCrawlStore(folder, run_id, settings.budget, settings.storage)
     sites = {site_key(url) for url in urls}
     store.offer([_candidate(url, 0, sites) for url in urls], (), NOW)
@@ -66,7 +65,7 @@ def stored(
     store.leave(worker, NOW)
     store.close()
     if state != "running":
-        runs.end_run(folder, run_id, state, "", NOW + 60)
+        FolderHome(folder).end_run(run_id, state, "", NOW + 60)
     return folder
 
 
@@ -128,5 +127,7 @@ def kept_in(kind: str, made: Path) -> Iterator[Path | str]:
         yield made
         return
     with empty_collection() as address:
+        from periplus_postgres.moving import move
+
         move(str(copied(made, made.with_name("moved"))), address)
         yield address

@@ -116,7 +116,7 @@ f"{scores.precision:.3f}  R {scores.recall:.3f}"
             ),
             flush=True,
         )
-        ours = method is Method.CALIBRATED
+        ours = method is Method.SVM
         if ours:
             figures.append(Figure(f"{name}, best F less F at the threshold, out of source", float(mean[2] - mean[0])))
         figures += [
@@ -154,8 +154,8 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         f, precision = np.mean(pairs, axis=0)
         print(f"{name + ', mean':36} {machine:18} F {f:.3f}  AP {precision:.3f}")
         figures += [
-            Figure(f"{name}, {Method.CALIBRATED}, F out of source", float(f), by=machine),
-            Figure(f"{name}, {Method.CALIBRATED}, AP out of source", float(precision), by=machine),
+            Figure(f"{name}, {Method.SVM}, F out of source", float(f), by=machine),
+            Figure(f"{name}, {Method.SVM}, AP out of source", float(precision), by=machine),
         ]
     return figures
 
@@ -231,7 +231,7 @@ def labelled(task: Task, asking: Asking) -> TopicScores:
     while True:
         places, left = np.flatnonzero(learned_from), np.flatnonzero(~learned_from)
         topic = train_on_rows(
-            "", select_examples(texts, places), space, rows[places], rows[left], method=Method.CALIBRATED
+            "", select_examples(texts, places), space, rows[places], rows[left], method=Method.SVM
         ).topic
         if len(answers) == LABELS or not len(left):
             break

@@ -14,6 +14,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
+from periplus.api.homes import home_of
 from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.document.headers import media_type
 from periplus.document.understand import canonical_xml
@@ -23,7 +24,7 @@ from periplus.model.frontier import Candidate, Lease, Task
 from periplus.model.ports import Response, RunRecord
 from periplus.model.results import ImportResult
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Unchanged, Visit
-from periplus.model.web import Url, UrlId
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import VERSION, Politeness, Settings, last_settings, settings_from
 from periplus.store.sqlite import aliases, reading, runs, schema
 from periplus.store.sqlite.listing import SqliteReader
@@ -308,8 +309,10 @@ class _Import:
         self._until = until
         now = SystemClock().now()
         self._began = self._last = min(now if began is None else began, now)
-        run_id = runs.begin_run(self._folder, "import", self._starts, self._settings, self._began)
-        runs.add_starts(self._folder, [url_id(start) for start in self._starts], self._began)
+        home = home_of(self._folder)
+        run_id = home.begin_run("import", self._starts, self._settings, self._began)
+        starts = [url_id(start) for start in self._starts]
+        home.add_starts(starts, [SiteKey("")] * len(starts), self._began)  # folders do not need the sites
         state, note = "stopped", "interrupted"
         try:
             with Filler(self._folder, run_id, self._settings.storage) as filler:
@@ -318,7 +321,7 @@ class _Import:
             aliases.merge_aliases_in(self._folder)
             state, note = self._end_state(stopped)
         finally:
-            runs.end_run(self._folder, run_id, state, note, min(self._last, now))
+            home.end_run(run_id, state, note, min(self._last, now))
         counts = (1, self._records, self._answers, self._failures, self._left_out)
         return ImportResult(state, note, self._starts, *counts, tuple(self._damages))
 

@@ -14,14 +14,12 @@ from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.urls.canonical import canonical, url_id
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.published import withdraw
 from periplus_postgres.segments import object_storage, swept
 
 if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
-    from periplus.api.site import Site
-    from periplus.model.search import SearchResult
+    from periplus.api.searching import Search
     from periplus_postgres.connection import Connection
 
 
@@ -64,32 +62,13 @@ class DatabaseCollection(Collection):
         self._reader.close()
         self._reader = SqliteReader(self._connection, self.folder)
 
-    def map(
-        self, site: str = "", *, scale: str = "normalised", damping: float = 0.85, rounds: int | None = None
-    ) -> Site:
-        """The hierarchical map of a site, as in `Collection.map`. Raises UsageError if there is none."""
-        from periplus.api.facts import RankOrder
-        from periplus.api.site import stored_map
-
-        return stored_map(self._text, site, RankOrder(scale, damping, rounds))
-
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        page: int = 1,
-        facets: bool = False,
-        like: Sequence[float] | str | None = None,
-        watch: Callable[[int, int], bool] = lambda done, waiting: False,
-    ) -> SearchResult:
-        """As in `Collection`. If readers share an index, searches its published state without making a copy."""
+    @contextlib.contextmanager
+    def _opened_search(self) -> Iterator[Search]:
+        """If readers share an index, it is searched without making a copy."""
         from periplus.api.searching import open_search
 
-        near = url_id(canonical(like)) if isinstance(like, str) else like
         with open_search({"": self._text}, self._limit_s, lambda place: self.folder) as search:
-            behind = search.catch_up(self._clock.now(), watch)
-            return search.find(query, limit, page, facets=facets, behind=behind, like=near)
+            yield search
 
 
 def clear(store: str) -> None:

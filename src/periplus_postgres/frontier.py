@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -27,7 +27,7 @@ from periplus.model.frontier import (
     Task,
 )
 from periplus.model.ports import CrawlScope, VisitReader
-from periplus.model.web import SiteKey, Url, UrlId
+from periplus.model.web import Url
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import notes, part_messages, runs
 from periplus.store.crawl_reads import CrawlReads
@@ -433,10 +433,6 @@ class DatabaseHome(runs.HomeRecords):
             with connection.transaction():
                 return action(connection)
 
-    def _do_at(self, action: Callable[[Statements, float], None]) -> None:
-        """Runs an action with shared statements and the database's time."""
-        self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
-
     @contextlib.contextmanager
     def only_crawl(self) -> Iterator[None]:
         """Locks the collection. The server releases the lock when the connection of a killed process ends.
@@ -492,21 +488,12 @@ class DatabaseHome(runs.HomeRecords):
         with self._connect() as connection:
             return notes.note(PostgresStatements(connection), "rules_text") if schema.exists(connection) else ""
 
-    def begin_run(
-        self,
-        kind: str,
-        starts: Sequence[Url],
-        settings: Settings,
-        now: float,
-        further: Mapping[str, object] | None = None,
-    ) -> int:
-        def begin(connection: Connection) -> int:
-            if further is not None:
-                connection.execute(visits.INDEXES)
-            now = hosts.time_now(connection, None)
-            return runs.begin(PostgresStatements(connection), kind, starts, settings, now, further)
+    def change_at(self, now: float, action: Callable[[Statements, float], T]) -> T:
+        return self._do(lambda connection: action(PostgresStatements(connection), hosts.time_now(connection, None)))
 
-        return self._do(begin)
+    def prepare_run(self, statements: Statements, now: float, *, is_watched: bool) -> None:
+        for statement in visits.INDEXES if is_watched else ():
+            statements.change(statement)
 
     def change(self, action: Callable[[Statements], T]) -> T:
         return self._do(lambda connection: action(PostgresStatements(connection)))
@@ -527,12 +514,6 @@ class DatabaseHome(runs.HomeRecords):
     def ask_again(self, now: float, *, due_only: bool) -> int:
         return self._do(lambda connection: ask_again(connection, due_only=due_only))
 
-    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        self._do_at(lambda statements, moment: runs.add_starts(statements, starts, sites, moment))
-
-    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
-        self._do_at(lambda statements, moment: runs.end(statements, run_id, state, note, moment))
-
     def discard(self) -> bool:
         """Keeps a collection with jobs, a survey, live workers or a shared index."""
         find = (
@@ -548,17 +529,3 @@ class DatabaseHome(runs.HomeRecords):
             return is_unused
 
         return self._is_new and not self.address.index and self._do(drop)
-
-    def pause(self, now: float) -> bool:
-        def pause(connection: Connection) -> bool:
-            goes_on = hosts.workers_with_lease(connection) > 0
-            if goes_on:
-                runs.pause(PostgresStatements(connection), hosts.time_now(connection, None))
-            return goes_on
-
-        return self._do(pause)
-
-    def resume(self, now: float) -> bool:
-        return self._do(
-            lambda connection: runs.resume(PostgresStatements(connection)) and hosts.workers_with_lease(connection) > 0
-        )

@@ -22,7 +22,7 @@ T = TypeVar("T")
 AT_ONCE = 500  # visits that are read with their links at a time
 LATE = 1_000  # visits; one whose commit takes longer than so many others is only learned at the next start
 # Only collections with a survey or a topical crawl have these indexes, for lookups by id without the shard.
-INDEXES = "CREATE INDEX IF NOT EXISTS visit_id ON visit (id); CREATE INDEX IF NOT EXISTS url_id ON url (id);"
+INDEXES = tuple(f"CREATE INDEX IF NOT EXISTS {table}_id ON {table} (id)" for table in ("visit", "url"))
 
 _VISITS = f"""
 SELECT v.id, v.shard, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',

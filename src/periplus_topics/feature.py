@@ -19,7 +19,7 @@ FEATURE = Feature(
         "influence": "periplus_topics.api.stories:influence",
         "keywords": "periplus_topics.api.keywords:keywords",
         "portal": "periplus_topics.api.portal:",
-        "stories": "periplus_topics.api.stories:stories",
+        "stories": "periplus_topics.api.stories:stories_of",
         "topic": "periplus_topics.api.topics:",
     },
     policies={"topical": "periplus_topics.api.topical_run:policy_of"},

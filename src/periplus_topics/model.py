@@ -269,9 +269,7 @@ class Edition:
 class Method(StrEnum):
     """How a topic's weights are learned."""
 
-    # linear support vector machine plus a share of the words' log-odds; threshold from cross-validated F
-    CALIBRATED = "calibrated"
-    SVM = "svm"  # linear support vector machine over tf-idf, as published
+    SVM = "svm"  # linear support vector machine over tf-idf; threshold from cross-validation and the background
     ONLINE = "online"  # hashed words, online learning; continues without the earlier examples
 
 

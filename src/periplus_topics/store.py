@@ -162,11 +162,11 @@ def _is_feed(url: str, media_type: str) -> bool:
     return named and media_type in ("", "application/xml", "text/xml", "application/json")
 
 
-def write_text(file: Path, text: str) -> Path:
-    """Writes a text file atomically. Raises StoreError."""
+def write_file(file: Path, data: str | bytes) -> Path:
+    """Writes a file atomically. Raises StoreError."""
     try:
         file.parent.mkdir(0o700, exist_ok=True)
-        replace_file(file, text.encode("utf-8", "replace"))
+        replace_file(file, data.encode("utf-8", "replace") if isinstance(data, str) else data)
     except OSError as error:
         raise StoreError(f"{file} cannot be written: {error.strerror}") from None
     return file

@@ -9,8 +9,8 @@ import time
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs as collection_runs
-from periplus.store.sqlite import checks, runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import checks, schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
 from periplus_postgres.connection import connect
@@ -27,7 +27,7 @@ class SqliteWorld:
     def __init__(self, folder, living, budget=NO_LIMIT, storage=KEEPING):
         self.folder, self.living, self.budget, self.storage = folder, living, budget, storage
         schema.create(folder)
-        self.run_id = runs.begin_run(folder, "crawl", (), Settings(), 0.0)
+        self.run_id = FolderHome(folder).begin_run("crawl", (), Settings(), 0.0)
         self.stores = []
 
     def open(self):
@@ -37,10 +37,10 @@ class SqliteWorld:
         return self.stores[-1]
 
     def begin_run(self, kind="crawl"):
-        self.run_id = runs.begin_run(self.folder, kind, (), Settings(), 1.0)
+        self.run_id = FolderHome(self.folder).begin_run(kind, (), Settings(), 1.0)
 
     def end_run(self):
-        runs.end_run(self.folder, self.run_id, "done", "", 1.0)
+        FolderHome(self.folder).end_run(self.run_id, "done", "", 1.0)
 
     def put_verdicts(self, dead):
         """dead: (URL, reason, rule, status)."""

@@ -12,8 +12,8 @@ import periplus_postgres.exchange
 from contracts.crawl_values import candidate
 from periplus.model.visit import Reason
 from periplus.settings import Budget, Settings, Storage
-from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.web_parts import WebPart, part_of
 from periplus_postgres.exchange import UrlExchange
 
@@ -63,7 +63,7 @@ class World:
         self.folder, self.taken, self.met, self.place = folder, [], set(), str(folder / "place")
         for number in range(1, PARTS + 1):
             schema.create(folder / f"{number}")
-            runs.begin_run(folder / f"{number}", "crawl", (), Settings(), 0.0)
+            FolderHome(folder / f"{number}").begin_run("crawl", (), Settings(), 0.0)
             with schema.writing(folder / f"{number}") as connection:
                 values = [("part", f"{number}/{PARTS}"), ("exchange-id", f"identity {number}")]
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", values)

@@ -17,8 +17,9 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
 from periplus.store.bodies import BodyCodec, pack_headers, train
-from periplus.store.sqlite import page_links, runs, schema
+from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.aliases import reapply
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.statements import shard_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.parameters import rules_key, rules_of
@@ -70,7 +71,7 @@ def rich(folder, seed):
     """A collection with rows in every table, including history, dictionaries, shared bodies and aliases."""
     rng = random.Random(seed)
     schema.create(folder)
-    assert runs.begin_run(folder, "crawl", [canonical("https://s0.org/")], Settings(), 5.0) == 1
+    assert FolderHome(folder).begin_run("crawl", [canonical("https://s0.org/")], Settings(), 5.0) == 1
     with closing(sqlite3.connect(folder / schema.DATABASE)) as connection, connection:
         urls = add_urls(connection, rng)
         add_bodies(connection, rng)
@@ -297,13 +298,13 @@ def test_a_host_of_a_killed_worker_is_free_after_its_delay(address, tmp_path):
 def test_a_moved_collection_refuses_crawls_and_names_the_new_place(address, folder, tmp_path):
     move(str(folder), address.text)
     with pytest.raises(StoreError, match=r"this collection moved to postgresql://.*: crawl there"):
-        runs.begin_run(folder, "crawl", [canonical("https://e.org/")], Settings(), 9.0)
+        FolderHome(folder).begin_run("crawl", [canonical("https://e.org/")], Settings(), 9.0)
     with pytest.raises(StoreError, match="this collection moved to"):
         move(str(folder), address.text)
     move(address.text, str(tmp_path / "d"))
     with pytest.raises(StoreError, match=r"this collection moved to .*/d: crawl there"):
         move(address.text, str(tmp_path / "e"))
-    runs.begin_run(tmp_path / "d", "crawl", [canonical("https://e.org/")], Settings(), 9.0)
+    FolderHome(tmp_path / "d").begin_run("crawl", [canonical("https://e.org/")], Settings(), 9.0)
 
 
 def test_an_existing_collection_is_not_overwritten(address, folder, tmp_path):

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from deleted import content, sound
 from periplus.api import deleting
 from periplus.model.collection import Deletion
-from periplus.store.sqlite import deletion, runs
+from periplus.model.web import SiteKey
+from periplus.store.sqlite import deletion
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import canonical, url_id
 from stored import Answer, page, stored
 
@@ -51,7 +53,9 @@ def test_a_deletion_equals_never_having_had_the_pages(web, chosen, batch, links_
             Path(place) / "never", {name: answer for name, answer in answers.items() if name not in chosen}, starts
         )
         for folder in (whole, never):
-            runs.add_starts(folder, [url_id(canonical(start)) for start in starts], 0.0)
+            FolderHome(folder).add_starts(
+                [url_id(canonical(start)) for start in starts], [SiteKey("")] * len(starts), 0.0
+            )
         had = {row[0] for row in content(whole)["url"] if not row[-1]}
         kept = {row[0] for row in content(never)["url"] if not row[-1]}
         gone = sorted(had - kept)

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 import periplus
 from periplus.cli.main import main
-from periplus.store.sqlite import runs
+from periplus.model.web import SiteKey
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import canonical, url_id
 from stored import NOW, page, stored
 
@@ -38,7 +39,7 @@ def exported(request, tmp_path_factory):
     """(folder of the collection, folder of its tables)."""
     folder = tmp_path_factory.mktemp("a") / "a.periplus"
     stored(folder, web(request.param), [HOME])
-    runs.add_starts(folder, [url_id(canonical(HOME))], NOW)
+    FolderHome(folder).add_starts([url_id(canonical(HOME))], [SiteKey("")], NOW)
     dataset = folder.parent / "a.dataset"
     ran = CliRunner().invoke(main, ["export", "parquet", str(dataset), "--texts", "-c", str(folder)])
     assert ran.exit_code == 0, ran.output

@@ -16,7 +16,9 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import MANIFEST, TABLES, manifest_of
 from periplus.model.tables import ColumnKind
-from periplus.store.sqlite import runs, schema
+from periplus.model.web import SiteKey
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import url_id
 from periplus_spark import files as dataset_files
 from periplus_spark.datasets import export_dataset
@@ -90,7 +92,7 @@ def test_starts_and_content_are_exported(tmp_path):
     folder = stored(
         tmp_path / "m", {"https://m.org/": page("Home", *map(str, range(8)))} | articles, ["https://m.org/"]
     )
-    runs.add_starts(folder, [url_id("https://m.org/")], 1.0)
+    FolderHome(folder).add_starts([url_id("https://m.org/")], [SiteKey("")], 1.0)
     search_index.catch_up(folder, lambda done, waiting: False)
     export_dataset(folder, tmp_path / "out", 5.0, with_texts=True)
     assert [row["text"] for row in rows_of(tmp_path / "out", "urls") if row["is_start"]] == ["https://m.org/"]

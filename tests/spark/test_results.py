@@ -18,8 +18,10 @@ from periplus.api.homes import folder_of, results_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.dataset import ComputedTable, ResultNote
+from periplus.model.web import SiteKey
 from periplus.store import datasets
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import canonical, url_id
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
@@ -44,7 +46,7 @@ RANKS = ComputedTable("result_ranks", [("url", "INTEGER"), ("rank", "REAL")], [(
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results") / "c"
     stored(folder, SITE, ["https://e.org/"])
-    runs.add_starts(folder, [url_id(canonical("https://e.org/"))], NOW)
+    FolderHome(folder).add_starts([url_id(canonical("https://e.org/"))], [SiteKey("")], NOW)
     return folder
 
 

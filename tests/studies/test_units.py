@@ -56,7 +56,7 @@ def test_short_names_are_unique():
 def test_a_site_that_is_listed_twice_is_merged_with_a_word():
     units, sentences = without_repetitions(unit_list("https://e.org/\nhttps://f.org/\nhttp://www.e.org/\n"))
     assert [unit.name for unit in units] == ["e.org", "f.org"]
-    assert sentences == ("site 3 of the list, http://www.e.org/, is site 1, https://e.org/: without_repetitions",)
+    assert sentences == ("site 3 of the list, http://www.e.org/, is site 1, https://e.org/: merged",)
 
 
 def test_the_longest_prefix_wins():

@@ -64,7 +64,7 @@ def test_meaningful_keywords_are_printable(keyword, language):
 
 
 def test_every_language_with_function_words_has_unprintable_words():
-    folder = files("periplus.analyse.keywords")
+    folder = files("periplus_topics.analyse")
     lists = [
         json.loads((folder / name).read_text("utf-8")) for name in ("function_words.json", "unprintable_words.json")
     ]

@@ -26,9 +26,9 @@ from periplus_topics.analyse.judging import (
 from periplus_topics.analyse.training import (
     assess,
     average_precision,
+    background_of,
     best_threshold,
     examples_of,
-    expected_threshold,
     f_interval,
     next_question,
     rows_of,
@@ -164,13 +164,12 @@ def test_any_examples_give_a_topic_or_are_refused(given_texts):
 
 
 def test_texts_without_words_do_not_belong():
-    assert (Judge(_TOPICS[Method.CALIBRATED]).judge(["", "12 34", "...", "\ud800"]) == 0).all()
+    assert (Judge(_TOPICS[Method.SVM]).judge(["", "12 34", "...", "\ud800"]) == 0).all()
 
 
-@pytest.mark.parametrize("method", [Method.CALIBRATED, Method.SVM])
-def test_texts_without_known_words_do_not_belong(method):
+def test_texts_without_known_words_do_not_belong():
     others = ["loď připlula do přístavu a námořníci šli na palubu", "корабль вошёл в гавань", "海港船员", "qqqq"]
-    assert (Judge(_TOPICS[method]).judge(others) < 0.5).all()
+    assert (Judge(_TOPICS[Method.SVM]).judge(others) < 0.5).all()
 
 
 def test_case_and_diacritics_are_ignored():
@@ -209,9 +208,49 @@ def test_the_threshold_follows_f_where_positives_are_rare():
     best = scores_of(labels, (scores >= best_threshold(labels, scores)).astype(np.float64)).f
     middle = float(np.median(scores[labels]) + np.median(scores[~labels])) / 2
     seen = np.concatenate([rng.normal(3.0, 1.0, 20), rng.normal(0.0, 1.0, 400)])
-    for threshold in (usual_threshold(labels, scores), expected_threshold(labels, scores, seen)):
+    background = background_of(labels, scores, seen)
+    for threshold in (usual_threshold(labels, scores), background.threshold()):
         assert scores_of(labels, (scores >= threshold).astype(np.float64)).f > best - 0.03
         assert threshold > middle
+
+
+def _mixed(rng: np.random.Generator, positives: int, negatives: int):
+    """(labels, scores) of two overlapping classes."""
+    labels = np.arange(positives + negatives) < positives
+    return labels, rng.normal(np.where(labels, 2.5, 0.0), 1.0)
+
+
+def test_threshold_and_expected_f_follow_the_share_of_positives_in_the_background():
+    """A fifth of the examples is positive, and one page in sixteen of those that are judged."""
+    rng = np.random.default_rng(5)
+    labels, scores = _mixed(rng, 200, 800)
+    truth, seen = _mixed(rng, 250, 3_750)
+    background = background_of(labels, scores, seen)
+    threshold = background.threshold()
+    assert background.chances.mean() == pytest.approx(1 / 16, abs=0.02)
+    field = scores_of(truth, (seen > threshold).astype(np.float64))
+    precision, recall = background.precision_recall(threshold)
+    assert 2 * precision * recall / (precision + recall) == pytest.approx(field.f, abs=0.05)
+    assert field.f > scores_of(truth, (seen > best_threshold(labels, scores)).astype(np.float64)).f + 0.03
+
+
+def test_without_background_negatives_are_assumed_to_be_more_frequent_than_among_the_examples():
+    labels, scores = _mixed(np.random.default_rng(6), 200, 800)
+    assert usual_threshold(labels, scores, 3.0) > usual_threshold(labels, scores) + 0.1
+    repeated, more = np.repeat(labels, np.where(labels, 1, 3)), np.repeat(scores, np.where(labels, 1, 3))
+    counted, weighed = (
+        scores_of(kinds, (values > 1.7).astype(np.float64), rarity)
+        for kinds, values, rarity in ((repeated, more, 1.0), (labels, scores, 3.0))
+    )
+    assert weighed[:3] == pytest.approx(counted[:3])
+
+
+def test_training_warns_without_background_only():
+    examples, pages = examples_of(some_examples()), [word_counts(example.text) for example in some_examples(60, 2)]
+    warnings = [
+        assess(train("sea", examples, background), examples).report.warnings for background in ([], pages[:99], pages)
+    ]
+    assert [any("as background" in line for line in lines) for lines in warnings] == [True, True, False]
 
 
 def test_the_interval_of_f_contains_f_and_narrows_with_examples():
@@ -220,7 +259,7 @@ def test_the_interval_of_f_contains_f_and_narrows_with_examples():
     intervals = []
     for labels in (few, many):
         chances = np.clip(np.where(labels, 0.7, 0.3) + rng.normal(0, 0.25, len(labels)), 0, 1)
-        low, high = f_interval(labels, chances)
+        low, high = f_interval(int(labels.sum()), scores_of(labels, chances))
         assert 0 <= low <= scores_of(labels, chances).f <= high <= 1
         intervals.append(high - low)
     assert intervals[1] < intervals[0] / 2
@@ -235,14 +274,14 @@ def test_the_interval_of_f_contains_the_true_f_in_nine_cases_of_ten(positives, r
     hits = 0
     for _ in range(1_000):
         right = rng.random(len(labels)) < np.where(labels, recall, alarms)
-        low, high = f_interval(labels, right.astype(np.float64))
+        low, high = f_interval(positives, scores_of(labels, right.astype(np.float64)))
         hits += low <= truth <= high
     assert 870 <= hits <= 970
 
 
 def test_the_interval_is_not_empty_if_all_examples_are_correct():
     labels = np.arange(60) < 10
-    low, high = f_interval(labels, labels.astype(np.float64))
+    low, high = f_interval(10, scores_of(labels, labels.astype(np.float64)))
     assert 0.8 < low < 0.9
     assert high == 1.0
 
@@ -375,7 +414,7 @@ def trained(collected, name: str, *more: str):
 
 def test_a_topic_from_folders_classifies_the_pages_of_a_collection(collected):
     shown = json.loads(trained(collected, "sea", "--json").stdout)
-    assert (shown["positive_examples"], shown["negative_examples"], shown["method"]) == (8, 8, "calibrated")
+    assert (shown["positive_examples"], shown["negative_examples"], shown["method"]) == (8, 8, "svm")
     assert {word["word"] for word in shown["top_words"]} & set(SEA)
     assert undocumented(keys_of(shown)) == []
     judged = [json.loads(line) for line in run(collected, "judge", "sea", "-n", "-1", "--json").stdout.splitlines()]

@@ -15,8 +15,8 @@ from periplus.model.results import OTHER_PAGES
 from periplus.model.visit import Reason, State
 from periplus.settings import Budget, Storage, settings_from
 from periplus.store.reader import status_range
-from periplus.store.sqlite import reading, runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -320,7 +320,7 @@ def test_a_run_killed_before_its_first_page_has_no_map(tmp_path):
         assert (collection.counts(), list(collection.pages()), list(collection.links())) == ([], [], [])
         with pytest.raises(UsageError, match="no run yet"):
             collection.map()
-    runs.begin_run(tmp_path, "crawl", [HOME], settings_from({}), 1.0)
+    FolderHome(tmp_path).begin_run("crawl", [HOME], settings_from({}), 1.0)
     with periplus.open(tmp_path) as collection:
         with pytest.raises(UsageError, match="never requested"):
             collection.map()

@@ -23,6 +23,7 @@ from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.store.sqlite import deletion, reading, runs, tables
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -67,7 +68,7 @@ def test_a_deleted_page_is_fetched_again_if_it_is_a_start(folder: Path) -> None:
     from periplus.urls.scope import site_key
 
     url = canonical(f"{START}a")
-    run = runs.begin_run(folder, "crawl", [url], Settings(), 2_000_000.0)
+    run = FolderHome(folder).begin_run("crawl", [url], Settings(), 2_000_000.0)
     store = SqliteCrawlStore(folder, run, Settings().budget, Settings().storage)
     store.offer(
         [Candidate(url, url_id(url), host_key(url), site_key(url), Reason.WAITING, 0)], (), 2_000_000.0, reopen=True
@@ -101,14 +102,14 @@ def test_deleting_a_site_deletes_only_its_robots_txt(tmp_path: Path) -> None:
     from periplus.store.sqlite.frontier import SqliteCrawlStore
 
     folder = stored(tmp_path / "two", {**WEB, "https://f.org/": page("Other")}, [START, "https://f.org/"])
-    run = runs.begin_run(folder, "crawl", [canonical(START)], Settings(), 2_000_000.0)
+    run = FolderHome(folder).begin_run("crawl", [canonical(START)], Settings(), 2_000_000.0)
     with contextlib.closing(SqliteCrawlStore(folder, run, Settings().budget, Settings().storage)) as store:
         worker = store.join(os.getpid(), 2_000_000.0)
         origins = [Origin("https://e.org:443"), Origin("https://f.org:443")]
         known = tuple(StoredRobots(origin, 200, "", b"User-agent: *", 2e6, 3e6) for origin in origins)
         store.commit(worker, Batch(robots=known), 2_000_000.0)
         store.leave(worker, 2_000_000.0)
-    runs.end_run(folder, run, "done", "", 2_000_001.0)
+    FolderHome(folder).end_run(run, "done", "", 2_000_001.0)
     assert len(content(folder)["robots"]) == 2
     deleting.delete(folder, Deletion(site=SiteKey("e.org")))
     assert content(folder)["robots"] == [("https://f.org:443",)]

@@ -11,7 +11,8 @@ import pytest
 from interface import client, token_of
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui.watching import Watchers
 from stored import NOW, page, stored
@@ -96,7 +97,7 @@ def test_an_unknown_collection_is_not_shown_as_failed(tmp_path: Path, queue: Job
 def test_a_collection_without_pages_is_never_called_free_of_faults(tmp_path: Path, state: str) -> None:
     folder = stored(tmp_path / "x.periplus", {HOME: 404}, [HOME], state=state)
     if state == "failed":
-        runs.end_run(folder, 1, state, NOTE, NOW)
+        FolderHome(folder).end_run(1, state, NOTE, NOW)
     text = client(tmp_path).get("/c/x/live").text
     assert "No faults were found" not in text
     assert ("No page was fetched" in text) if state == "failed" else ("No page was fetched yet" in text)

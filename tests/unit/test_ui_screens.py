@@ -14,8 +14,7 @@ from interface import client, token_of
 from periplus.api import search_index, searching
 from periplus.model.job import JobOrder, JobState
 from periplus.settings import Budget, Settings, Storage
-from periplus.store.sqlite import runs
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui import pages
 from periplus.ui.live import figures
@@ -230,7 +229,7 @@ def test_a_running_crawl_can_be_paused_and_resumed(folder, queue):
 
     assert "nothing to pause" in asking.post("/c/e/pause", data={"csrf_token": csrf_token}).text
     assert buttons() == ([("again", "Refresh"), ("again", "Check links")], "done"), "no URL waits"
-    run_id = runs.begin_run(place, "crawl", (HOME,), Settings(), time.time())
+    run_id = FolderHome(place).begin_run("crawl", (HOME,), Settings(), time.time())
     store = SqliteCrawlStore(place, run_id, Budget(), Storage())
     store.join(os.getpid(), time.time())
     assert buttons() == ([("pause", "Pause"), ("stop", "Stop")], "running")
@@ -246,7 +245,7 @@ def test_a_running_crawl_can_be_paused_and_resumed(folder, queue):
     assert store.is_paused(), "with other limits it is another crawl's business"
     assert len(queue.jobs()) == 1
     store.close()
-    runs.end_run(place, run_id, "done", "", time.time())
+    FolderHome(place).end_run(run_id, "done", "", time.time())
 
 
 def test_a_finished_crawl_shows_its_final_state(folder):

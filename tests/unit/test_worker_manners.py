@@ -19,8 +19,8 @@ from periplus.model.web import Url
 from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import settings_from
-from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.scope import site_scope
 
 Answers = Callable[[Request], Scripted]
@@ -36,7 +36,7 @@ def crawled(
         schema.create(folder)
     urls = [Url(start) for start in starts]
     store = SqliteCrawlStore(
-        folder, runs.begin_run(folder, "crawl", urls, chosen, clock.now()), chosen.budget, chosen.storage
+        folder, FolderHome(folder).begin_run("crawl", urls, chosen, clock.now()), chosen.budget, chosen.storage
     )
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
     store.offer(Discovery(scope, chosen).of_starts(urls), (), clock.now(), reopen=True)

@@ -25,7 +25,7 @@ from periplus.model.web import Url
 from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, settings_from
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.hosts import host_name
 from periplus.urls.scope import site_scope
@@ -106,7 +106,7 @@ def crawled(
     chosen, proof = settings(), [clock.monotonic()]
     if not schema.exists(folder):
         schema.create(folder)
-    run_id = runs.begin_run(folder, "crawl", STARTS, chosen, clock.now())
+    run_id = FolderHome(folder).begin_run("crawl", STARTS, chosen, clock.now())
     store = SqliteCrawlStore(folder, run_id, chosen.budget, chosen.storage)
 
     def watched(place: str) -> None:
@@ -137,7 +137,7 @@ def crawled(
 
     Worker(deps, chosen).run(tick)
     transport.took_s = clock.monotonic() - began
-    runs.end_run(folder, run_id, "done", "", clock.now())
+    FolderHome(folder).end_run(run_id, "done", "", clock.now())
     store.close()
     assert judge.unsound(partial(read, folder), judge.ALWAYS) == []
     assert turns < 1_000 or read(folder, "SELECT reason, count(*) FROM url GROUP BY 1") == [("ok", HOSTS * PAGES)]
@@ -294,7 +294,7 @@ def test_a_worker_gives_hosts_to_a_new_worker_within_two_loops(tmp_path: Path) -
 def test_setting_the_clock_back_delays_no_free_host_and_shortens_no_wait(tmp_path: Path) -> None:
     """Of two workers, the first to notice adjusts the stored times, and the other does not."""
     schema.create(tmp_path)
-    run_id = runs.begin_run(tmp_path, "crawl", STARTS, settings(), 0.0)
+    run_id = FolderHome(tmp_path).begin_run("crawl", STARTS, settings(), 0.0)
     first, second = (SqliteCrawlStore(tmp_path, run_id, settings().budget, settings().storage) for _ in range(2))
     first.offer([candidate(url) for url in STARTS], (), 5.0)
     names = [store.join(os.getpid(), 100_000.0) for store in (first, second)]

@@ -20,8 +20,8 @@ from periplus.model.web import Url
 from periplus.schedule.traps import TrapDetector
 from periplus.schedule.turns import SiteTurns
 from periplus.settings import settings_from
-from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.scope import site_scope
 
 
@@ -51,7 +51,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
     starts = [Url(f"http://h{number}.example/") for number in range(hosts)]
     clock = FakeClock()
     schema.create(folder)
-    run_id = runs.begin_run(folder, "crawl", starts[:1], settings, clock.now())
+    run_id = FolderHome(folder).begin_run("crawl", starts[:1], settings, clock.now())
     store = SqliteCrawlStore(folder, run_id, settings.budget, settings.storage)
     scope = site_scope(starts, settings.scope)
     before = peak_mib()

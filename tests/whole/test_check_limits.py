@@ -10,7 +10,8 @@ from voyage import Collection, flags_for, told
 
 from periplus.api.checking import settings_before
 from periplus.settings import Budget, settings_from
-from periplus.store.sqlite import runs, schema
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome
 from testweb import Page, Site, Web, faults, serve
 from testweb.wire import Answer
 
@@ -77,5 +78,5 @@ def test_a_check_that_continues_a_crawl_keeps_its_limits(tmp_path):
         ("stopped", "stopped by the user", 9),
         ("stopped", "max-pages 9 reached", 0),
     ]:
-        runs.end_run(tmp_path, runs.begin_run(tmp_path, "crawl", (), given, 0.0), state, note, 1.0)
+        FolderHome(tmp_path).end_run(FolderHome(tmp_path).begin_run("crawl", (), given, 0.0), state, note, 1.0)
         assert settings_before(tmp_path).budget == Budget(max_pages=pages, quantum=7)

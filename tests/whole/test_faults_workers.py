@@ -21,8 +21,8 @@ import judge
 from contracts.crawl_values import candidate
 from periplus.model.visit import Reason
 from periplus.settings import Budget, Settings, Storage
-from periplus.store.sqlite import runs, schema
-from periplus.store.sqlite.frontier import SqliteCrawlStore
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 
 DELAY_S = 0.1
 
@@ -159,7 +159,7 @@ def test_workers_come_and_go_and_every_host_is_served(tmp_path: Path, pages: int
 def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
     """(pages per second, faults) of workers without network whose pages all link to the same 20 hosts."""
     schema.create(folder)
-    run_id = runs.begin_run(folder, "crawl", (), Settings(), time.time())
+    run_id = FolderHome(folder).begin_run("crawl", (), Settings(), time.time())
     store = SqliteCrawlStore(folder, run_id, Budget(), Storage())
     store.offer([candidate(f"http://h{at % 40}.test/{at}") for at in range(pages)], (), time.time())
     store.close()

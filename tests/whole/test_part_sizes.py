@@ -15,6 +15,7 @@ from periplus.api.facts import RankOrder
 from periplus.api.report import report_data
 from periplus.api.site import site_of
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical
 from testweb import Page, Site, Web, serve
 from testweb.wire import Answer
@@ -91,7 +92,7 @@ def linked(folder):
     """Sizes linked from each page in the map, by path."""
     with read(folder) as connection:
         out = io.StringIO()
-        site_of(connection, "", RankOrder(), 0.0).write_json(out, values=("linked",))
+        site_of(SqliteReader(connection), "", RankOrder(), 0.0).write_json(out, values=("linked",))
     pages, waiting = {}, [json.loads(out.getvalue())]
     while waiting:
         one = waiting.pop()

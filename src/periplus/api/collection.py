@@ -294,9 +294,9 @@ class Collection:
         from periplus.api.page_segments import rules_at, segments_of
         from periplus.api.site import site_of
 
-        with _without_collector(), self._time_limit():
-            made = site_of(self._connection, site, RankOrder(scale, damping, rounds), self._clock.now())
-            rules = rules_at(self.folder)
+        with _without_collector(), self._limit_reads():
+            made = site_of(self._reader, site, RankOrder(scale, damping, rounds), self._clock.now())
+            rules = rules_at(self.place)
             return made.with_segments(segments_of(self._reader, rules) if rules else None)
 
     def sites(self) -> tuple[SiteKey, ...]:
@@ -367,15 +367,20 @@ class Collection:
         vector: adds its nearest pages and fuses both rankings; the query may then be empty. watch: called with (pages
         indexed, pages left); True stops indexing. Raises UsageError.
         """
+        target = url_id(self.resolve(like)) if isinstance(like, str) else like
+        with self._opened_search() as search:
+            behind = search.catch_up(self._clock.now(), watch)
+            return search.find(query, limit, page, facets=facets, behind=behind, like=target)
+
+    @contextlib.contextmanager
+    def _opened_search(self) -> Iterator[Search]:
         if self._search is None:
             from periplus.api.searching import Search, SearchedFolder
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
-        target = url_id(self.resolve(like)) if isinstance(like, str) else like
         with self._time_limit():
-            behind = self._search.catch_up(self._clock.now(), watch)
-            return self._search.find(query, limit, page, facets=facets, behind=behind, like=target)
+            yield self._search
 
     def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
         """Replaces the collection's vectors by those in a file (formats: docs/vectors.md).

@@ -188,6 +188,7 @@ class _Ranks:
         import numpy as np
 
         from periplus.api.facts import RankOrder, analyse_site, read_site, site_starts
+        from periplus.store.sqlite.listing import SqliteReader
         from periplus.urls.canonical import url_id
 
         self._parts: list[
@@ -196,7 +197,7 @@ class _Ranks:
             ]
         ] = []
         for start in site_starts(connection):
-            facts = analyse_site(read_site(connection, start, 0.0), RankOrder()).facts
+            facts = analyse_site(read_site(SqliteReader(connection), start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(

@@ -205,16 +205,10 @@ def _site_list(starts: Sequence[Start]) -> str:
     return f"The collection has {count_of(len(starts), 'site')}:{''.join(names)}{rest}"
 
 
-def read_site(connection: reading.Connection, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
+def read_site(reader: CollectionReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
     """All data that the analyses of a site need. Call within a snapshot. site: its key or start. links: page links if
-    already loaded. Raises UsageError for an unknown site.
+    already loaded. Raises UsageError for an unknown site. Sizes of resources from checks are read from folders only.
     """
-    rows = rows_from(SqliteReader(connection), site, now, links)
-    return replace(rows, parts=parts_of(connection, rows.start.site))
-
-
-def rows_from(reader: CollectionReader, site: str | Start, now: float, links: LinkRows | None = None) -> SiteRows:
-    """Like `read_site` for any store, but without resource sizes from checks."""
     run_records = reader.runs()
     arrays = StoredSites(reader)
     redirects = arrays.redirects()
@@ -230,7 +224,7 @@ def rows_from(reader: CollectionReader, site: str | Start, now: float, links: Li
         redirects=redirects,
         pages=arrays.pages(start.site),
         statuses=arrays.statuses(start.site),
-        parts=None,
+        parts=parts_of(reader.connection, start.site) if isinstance(reader, SqliteReader) else None,
     )
 
 

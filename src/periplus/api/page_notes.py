@@ -121,8 +121,9 @@ def _header_notes(
 ) -> list[tuple[list[int], list[int], tuple[StaticNote, ...]]]:
     """(page ids, their sizes in bytes, notes on the headers that these pages share)."""
     alike: dict[tuple[StaticNote, ...], tuple[list[int], list[int]]] = {}
-    for page, *facts, size in page_notes.page_headers(connection, start.site, HEADER_PAGES, NOTED_FIELDS):
-        ids, sizes = alike.setdefault(page_header_notes(*facts, size), ([], []))
+    headers = page_notes.page_headers(connection, start.site, HEADER_PAGES, NOTED_FIELDS)
+    for page, url, fields, media_type, size in headers:
+        ids, sizes = alike.setdefault(page_header_notes(url, fields, media_type, size), ([], []))
         ids.append(page)
         sizes.append(size)
     if sum(len(ids) for ids, _ in alike.values()) == HEADER_PAGES:

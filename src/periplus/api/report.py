@@ -121,7 +121,7 @@ def _analyse_site(
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(connection, start.site)]
-    rows = read_site(connection, start, now, _to_pages(links[0]))
+    rows = read_site(SqliteReader(connection), start, now, _to_pages(links[0]))
     analysis = analyse_site(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == CHECK for run in runs.run_records(connection))

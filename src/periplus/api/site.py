@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import io
 import json
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -26,14 +25,12 @@ from periplus.api.facts import (
     chosen_start,
     linked_bytes_and_resources,
     read_site,
-    rows_from,
     run_name,
     site_starts,
     why_no_map,
 )
-from periplus.api.homes import open_reader
-from periplus.api.page_segments import segments_at
 from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.files import replace_file
 from periplus.model.graph import LinkGraph
 from periplus.model.ports import RunRecord
@@ -42,11 +39,12 @@ from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.charts import write_chart
-from periplus.present.graphs import write_gexf, write_graphml
+from periplus.present.graphs import GRAPH_FORMATS, write_graph
 from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import reading, site_rows
 from periplus.store.sqlite import tables as stored_tables
 from periplus.urls.canonical import url_id
@@ -198,24 +196,21 @@ class Site:
         `present.charts`.
         """
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form, colour=colour)
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, (by, form, colour))
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
-        """Writes pages and links as gexf or graphml; see `present.graphs`."""
-        if format in ("gexf", "graphml"):
-            (write_gexf if format == "gexf" else write_graphml)(self.graph, self.facts, self.about, out)
-        else:
-            raise UsageError(f"unknown graph format {format!r}: choose gexf or graphml")
+        """Writes pages and links as gexf, graphml or net (Pajek); see `present.graphs`."""
+        if format not in GRAPH_FORMATS:
+            raise UsageError(f"unknown graph format {format!r}: choose {', '.join(GRAPH_FORMATS)}")
+        write_graph(self.graph, self.facts, self.about, out, format=format)
 
     def to_networkx(self) -> networkx.DiGraph[Url]:
         """Pages and links as a networkx graph: nodes are URLs with a `title`.
 
         Raises UsageError if networkx is not installed.
         """
-        try:
+        with extra_needed():
             import networkx
-        except ImportError:
-            raise UsageError("this graph needs networkx: pip install networkx") from None
         from scipy.sparse import csr_array
 
         count = len(self.graph.pages)
@@ -250,10 +245,10 @@ class Site:
         return replace(self.facts, linked=linked_bytes(self.graph, self.facts.size_bytes, self.facts.media_type))
 
 
-def site_of(connection: reading.Connection, key: str, order: RankOrder, now: float) -> Site:
+def site_of(reader: CollectionReader, key: str, order: RankOrder, now: float) -> Site:
     """The map of the site with this key, or of the only one. Raises UsageError with the reason if there is none."""
-    with reading.snapshot(connection):
-        rows = read_site(connection, key, now)
+    with reader.snapshot():
+        rows = read_site(reader, key, now)
     return make_site(rows, analyse_site(rows, order), now)
 
 
@@ -272,17 +267,6 @@ def make_site(rows: SiteRows, analysis: SiteAnalysis, now: float) -> Site:
         origin,
         rows.parts,
     )
-
-
-def stored_map(store: str, site: str, order: RankOrder) -> Site:
-    """The map of a site of a collection in a database. store: its address. site: its key; empty: the only one.
-
-    Only the site's own URLs and links are loaded. Raises UsageError if there is no map, NoCollection, StoreError.
-    """
-    now = time.time()
-    with open_reader(store) as reader, reader.snapshot():
-        rows = rows_from(reader, site, now)
-    return make_site(rows, analyse_site(rows, order), now).with_segments(segments_at(store))
 
 
 def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:

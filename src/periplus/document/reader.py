@@ -49,8 +49,9 @@ PLAIN_IN_FRAGMENTS, FRAGMENTS_MOST = rules.PLAIN_IN_FRAGMENTS, rules.FRAGMENTS_M
 ) = range(1, 21)  # fmt: skip
 ROOT_LETTERS = rules.ROOT_LETTERS
 TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(ATTRIBUTES)
-A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG = map(
-    TAG_NUMBERS.__getitem__, ("a", "p", "h1", "meta", "link", "base", "html", "script", "svg", "iframe", "title")
+A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, BODY_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG = map(
+    TAG_NUMBERS.__getitem__,
+    ("a", "p", "h1", "meta", "link", "base", "html", "body", "script", "svg", "iframe", "title"),
 )
 PARAGRAPH, HEADING = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.HEADING]
 AT_BODY = POSITION_CODES[Position.BODY]
@@ -441,6 +442,8 @@ class Reader:
             self.base = decode_utf_8(self._value(HREF))
         elif tag == HTML_TAG and not self.html_count:
             self.html_count = 1
+            self.language = decode_utf_8(self._value(LANG) or self._value(XML_LANG))
+        elif tag == BODY_TAG and not self.language:
             self.language = decode_utf_8(self._value(LANG) or self._value(XML_LANG))
         elif tag == SCRIPT_TAG:
             self.script_count += 1

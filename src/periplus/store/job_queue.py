@@ -30,15 +30,15 @@ _SCHEDULE = f"{_ORDER.replace('run_at', 'next_at').replace('schedule_id', 'id')}
 
 def _order_of(row: Row) -> JobOrder:
     """The order in the columns _ORDER. command and next are JSON; equal texts mean equal orders."""
-    command, priority, run_at, most_attempts, schedule_id, further = row
-    then = tuple(map(tuple, json.loads(further)))
-    return JobOrder(tuple(json.loads(command)), priority, run_at, most_attempts, schedule_id, then)
+    command, *rest, further = row
+    values = (tuple(json.loads(command)), *rest, tuple(map(tuple, json.loads(further))))
+    return JobOrder(*values)
 
 
 def _job_of(row: Row) -> Job:
-    identity, state, done, total, note, attempt, epoch, runner, cancel_asked, *times = row[6:]
-    progress = (done, total, note, attempt, epoch, runner)
-    return Job(identity, _order_of(row[:6]), JobState(state), *progress, bool(cancel_asked), *times)
+    identity, state, *progress, cancel_asked, made, started, ended = row[6:]
+    values = (identity, _order_of(row[:6]), JobState(state), *progress, bool(cancel_asked), made, started, ended)
+    return Job(*values)
 
 
 def _schedule_of(row: Row) -> Schedule:

@@ -35,8 +35,10 @@ def is_paused(statements: Statements) -> bool:
     return bool(statements.rows(f"SELECT 1 WHERE {IS_PAUSED}"))
 
 
-def pause(statements: Statements, now: float) -> None:
+def pause(statements: Statements, now: float) -> bool:
+    """Returns True."""
     statements.change("INSERT INTO meta VALUES (?, ?) ON CONFLICT DO NOTHING", (PAUSE_KEY, repr(now)))
+    return True
 
 
 def resume(statements: Statements) -> bool:
@@ -72,6 +74,48 @@ class HomeRecords(Protocol):
     @abstractmethod
     def change(self, action: Callable[[Statements], T]) -> T:
         """Runs an action in one transaction and returns its result. Raises as `read`."""
+
+    @abstractmethod
+    def change_at(self, now: float, action: Callable[[Statements, float], T]) -> T:
+        """As `change`, with the time of the store: `now`, or that of its server."""
+
+    def is_crawled(self, statements: Statements, now: float) -> bool:
+        """Whether a live worker has a lease."""
+        return bool(statements.rows("SELECT 1 FROM worker WHERE lease_until >= ?", (now,)))
+
+    @abstractmethod
+    def prepare_run(self, statements: Statements, now: float, *, is_watched: bool) -> None:
+        """Called before a run is created. is_watched: its visits are read in order, as by a survey."""
+
+    def begin_run(
+        self,
+        kind: str,
+        starts: Sequence[Url],
+        settings: Settings,
+        now: float,
+        further: Mapping[str, object] | None = None,
+    ) -> int:
+        def begin_at(statements: Statements, moment: float) -> int:
+            self.prepare_run(statements, moment, is_watched=further is not None)
+            return begin(statements, kind, starts, settings, moment, further)
+
+        return self.change_at(now, begin_at)
+
+    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
+        self.change_at(now, lambda statements, moment: add_starts(statements, starts, sites, moment))
+
+    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
+        self.change_at(now, lambda statements, moment: end(statements, run_id, state, note, moment))
+
+    def pause(self, now: float) -> bool:
+        return self.change_at(
+            now, lambda statements, moment: self.is_crawled(statements, moment) and pause(statements, moment)
+        )
+
+    def resume(self, now: float) -> bool:
+        return self.change_at(
+            now, lambda statements, moment: resume(statements) and self.is_crawled(statements, moment)
+        )
 
     def note(self, name: str) -> str:
         return self.read(lambda statements: notes.note(statements, name))

@@ -289,9 +289,10 @@ def word_graph(text: Reading, window: int) -> WordGraph:
     )
 
 
-def page_rank(weights: sparse.csr_array, start: Floats) -> Floats:
-    """PageRank with restart distribution `start` (sum 1) over weighted undirected links. Sums to 1."""
+def page_rank(weights: sparse.csr_array, start: Floats | None = None) -> Floats:
+    """PageRank with restart distribution `start` (sum 1; None: uniform) over weighted undirected links. Sums to 1."""
     n = weights.shape[0]
+    start = np.full(n, 1 / max(1, n)) if start is None else start
     out = np.asarray(weights.sum(axis=1)).ravel()
     scale = np.divide(1.0, out, out=np.zeros(n), where=out > 0)
     score = start.copy()
@@ -321,14 +322,10 @@ def _per_word(graph: WordGraph, scores: Floats) -> Floats:
     return np.append(scores, 0.0)[graph.owner]
 
 
-def _uniform(n: int) -> Floats:
-    return np.full(n, 1 / max(1, n))
-
-
 def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     """Every run, scored by the sum of its words."""
     graph = word_graph(text, GRAPH_WINDOW)
-    return _phrases(text, phrases, _per_word(graph, page_rank(graph.weights, _uniform(graph.weights.shape[0]))))
+    return _phrases(text, phrases, _per_word(graph, page_rank(graph.weights)))
 
 
 def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
@@ -336,7 +333,7 @@ def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     graph = word_graph(text, TEXTRANK_WINDOW)
     links = graph.weights.copy()
     links.data[:] = 1.0
-    scores = page_rank(links, _uniform(links.shape[0]))
+    scores = page_rank(links)
     chosen = np.zeros(len(scores), bool)
     chosen[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
     of_words = np.append(chosen, False)[graph.owner]
@@ -404,9 +401,7 @@ def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
     between = member @ _nearness(phrases, chosen) @ member.T
     np.fill_diagonal(between, 0)
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen[np.unique(topics, return_index=True)[1]]] = page_rank(
-        sparse.csr_array(between), _uniform(len(between))
-    )
+    scores[chosen[np.unique(topics, return_index=True)[1]]] = page_rank(sparse.csr_array(between))
     return scores
 
 
@@ -417,7 +412,7 @@ def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floa
     weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
     weights = _boost_first(weights, topics, phrases.places[phrases.first[chosen]])
     scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen] = page_rank(sparse.csr_array(weights), _uniform(len(chosen)))
+    scores[chosen] = page_rank(sparse.csr_array(weights))
     return scores
 
 

@@ -41,7 +41,7 @@ from periplus_topics.analyse.keyword_reading import (
 from periplus_topics.analyse.keywords import METHODS, Contrast, keywords_of, keywords_of_all
 from periplus_topics.api.stories import StoriesState
 from periplus_topics.model import Entry, Keyword, KeywordList, Provenance, Story
-from periplus_topics.store import write_text
+from periplus_topics.store import write_file
 
 # sampled over all sites and pages, for document frequencies: more pages change no keyword but take longer
 SAMPLE_PAGES = 1_000
@@ -197,7 +197,7 @@ def describe_entries(
     if file and not stored.keys() >= descriptions.keys():
         head = {"version": VERSION, "state": state.digest}
         with contextlib.suppress(StoreError):  # read-only folder: no cache
-            write_text(file, json.dumps({**head, "entries": stored | descriptions}))
+            write_file(file, json.dumps({**head, "entries": stored | descriptions}))
 
 
 def _key(story: Story) -> str:

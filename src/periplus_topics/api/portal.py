@@ -43,7 +43,7 @@ from periplus_topics.model import (
 )
 from periplus_topics.present.portal import picture_type, portal_files
 from periplus_topics.present.stories import edition_values
-from periplus_topics.store import when_stored, write_text
+from periplus_topics.store import when_stored, write_file
 
 MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
 
@@ -277,7 +277,7 @@ def review_file(folder: Path, name: str) -> Path:
 def keep(folder: Path, edition: Edition) -> None:
     """Stores the entries for the editor, replacing earlier ones."""
     text = json.dumps(edition_values(edition, ENTRIES_MOST, waiting=False), ensure_ascii=False)
-    write_text(review_file(folder, edition.portal.name), text)
+    write_file(review_file(folder, edition.portal.name), text)
 
 
 def review_of(folder: Path, name: str) -> PortalReview:

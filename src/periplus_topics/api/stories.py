@@ -53,7 +53,7 @@ from periplus_topics.model import (
     halves,
 )
 from periplus_topics.present.stories import write_stories_json
-from periplus_topics.store import write_text
+from periplus_topics.store import write_file
 
 SEED = 1  # for random exchanges: equal cascades give equal results
 
@@ -74,11 +74,15 @@ class ReadingRequest:
 _REQUEST = ReadingRequest()
 
 
-def stories_of(folder: Place, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None) -> Stories:
-    """Stories in a collection of several sites, most important first. Reads only pages that changed since the last
-    call; an interrupted call stores what it has read. Raises NoCollection, StoreError.
+def stories_of(
+    folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
+) -> Stories:
+    """Stories that several sites of a collection share, most important first, as in `periplus stories`.
+
+    Reads only pages that changed since the last call; an interrupted call stores what it has read. least_sites: minimum
+    number of sites per story. watch: called with (step, done, total). Raises NoCollection, StoreError.
     """
-    return stories_and_state(folder, least_sites=least_sites, watch=watch)[0]
+    return stories_and_state(folder_of(folder), least_sites=least_sites, watch=watch)[0]
 
 
 class StoriesState(NamedTuple):
@@ -236,17 +240,6 @@ def _budget(cascades: Cascades, request: ReadingRequest) -> float:
     return request.budget * float(cascades.posts.sum()) if request.budget < 1 else request.budget
 
 
-def stories(
-    folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
-) -> Stories:
-    """Stories that several sites of a collection share, most important first, as in `periplus stories`.
-
-    least_sites: minimum number of sites per story. watch: called with (step, done, total). Raises NoCollection,
-    StoreError.
-    """
-    return stories_of(folder_of(folder), least_sites=least_sites, watch=watch)
-
-
 def influence(
     source: Path | str | Stories,
     *,
@@ -266,7 +259,7 @@ def influence(
     given: Any = source
     if isinstance(source, (str, Path)):
         is_collection = is_address(str(source)) or Path(source).is_dir()
-        given = stories_of(folder_of(source)) if is_collection else cascades_from(Path(source))
+        given = stories_of(source) if is_collection else cascades_from(Path(source))
     return choose_sites(given, ReadingRequest(Objective(objective), budget, by_posts, for_future))
 
 
@@ -283,7 +276,7 @@ def store_stories(folder: Path, stories: Stories) -> Path:
     """Replaces the stored stories."""
     out = StringIO()
     write_stories_json(stories, out)
-    return write_text(stories_file(folder), out.getvalue())
+    return write_file(stories_file(folder), out.getvalue())
 
 
 def stored_stories(folder: Path) -> Stories | None:

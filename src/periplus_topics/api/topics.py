@@ -24,9 +24,9 @@ from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import Place, Watch, frozen
-from periplus_topics.analyse.judging import content_text
+from periplus_topics.analyse.judging import content_text, topic_text
 from periplus_topics.model import Example, Method, PageJudgement, Topic
-from periplus_topics.store import when_stored, write_text
+from periplus_topics.store import when_stored, write_file
 
 if TYPE_CHECKING:
     from periplus_topics.analyse.judging import Judge
@@ -169,7 +169,7 @@ class TopicOrder(NamedTuple):
     name: str
     positives: Sequence[str]  # folders, files, URLs, URL patterns, `search:...` or `words:...`
     negatives: Sequence[str] = ()  # likewise; empty: other pages of the collection
-    method: Method = Method.CALIBRATED
+    method: Method = Method.SVM
     background: int = BACKGROUND
 
 
@@ -197,7 +197,7 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
         file = topic_file(folder, order.name)
         file.parent.mkdir(0o700, exist_ok=True)
         _write_examples(file, given)
-        _write(file, topic)
+        write_file(file, topic_text(topic))
     return topic
 
 
@@ -390,7 +390,7 @@ def retrain(collection: Collection, name: str) -> Topic:
     seen = _unchosen(collection, given, old.background)
     topic = _train(name, given, [word_counts(page.text) for page in seen], old.method)
     with editing(collection.place) as folder:
-        _write(topic_file(folder, name), topic)
+        write_file(topic_file(folder, name), topic_text(topic))
     return topic
 
 
@@ -428,23 +428,7 @@ def _files(file: Path) -> tuple[Path, Path, Path]:
 
 def _write_examples(file: Path, given: Sequence[Example]) -> None:
     lines = "".join(json.dumps(example._asdict()) + "\n" for example in given)
-    _replace(_files(file)[1], gzip.compress(lines.encode("ascii"), 5, mtime=0))
-
-
-def _write(file: Path, topic: Topic) -> None:
-    from periplus_topics.analyse.judging import topic_text
-
-    _replace(file, topic_text(topic).encode("ascii"))
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Writes the file atomically."""
-    draft = file.with_name(file.name + ".part")
-    try:
-        draft.write_bytes(data)
-        draft.replace(file)
-    except OSError as error:
-        raise StoreError(f"{file} cannot be written: {error.strerror}") from None
+    write_file(_files(file)[1], gzip.compress(lines.encode("ascii"), 5, mtime=0))
 
 
 # Stored classifications: `topics/NAME.judged.jsonl` has the format of `periplus topic judge NAME --json`.
@@ -465,7 +449,7 @@ def judged_file(folder: Path, topic: str) -> Path:
 
 def store_classifications(folder: Path, topic: str, pages: Iterable[PageJudgement]) -> Path:
     """Replaces the stored classifications of a topic."""
-    return write_text(
+    return write_file(
         judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
     )
 

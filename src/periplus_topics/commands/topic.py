@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from periplus_topics.api.topical_run import TopicalEnd, TopicalProgress
     from periplus_topics.model import PageJudgement, Topic, TopicReport
 
-METHODS = ("calibrated", "svm", "online")  # of `model.topic.Method`
+METHODS = ("svm", "online")  # of `model.topic.Method`
 ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
 
 LISTED_PAGES = 20  # pages that are listed
@@ -80,7 +80,7 @@ def topic() -> None:
     metavar="EXAMPLES",
     many=True,
 )
-@option("--method", "svm: linear SVM over tf-idf; online: hashed words.", METHODS, "calibrated")
+@option("--method", "svm: linear SVM over tf-idf; online: hashed words.", METHODS, "svm")
 @option("--background", "Pages of the collection for calibrating the threshold.", click.IntRange(0), 2000)
 @format_option(("text", "json"))
 @collection_option

@@ -150,7 +150,7 @@ class SiteWaits:
         relevance = (site.relevant + 0.5) / (site.pages + 1)
         site.due = self._now + float(np.exp(self.narrowness * (1 - relevance)))
         if site.active and self._has_pages(site):
-            heapq.heappush(self._due, (site.due, self._place[site.key]))
+            self._push(site)
 
     def promise_of(self, host: HostKey) -> float | None:
         """The greater, the sooner the site is due; minus infinity: not active; None: no page waits."""
@@ -196,12 +196,15 @@ class SiteWaits:
         was_empty = not self._has_pages(site)
         site.waiting.append(url)
         if site.active and was_empty:
-            heapq.heappush(self._due, (site.due, self._place[site.key]))
+            self._push(site)
 
     def _activate(self, site: _Site) -> None:
         if not site.active:
             site.active, site.due = True, self._now
-            heapq.heappush(self._due, (site.due, self._place[site.key]))
+            self._push(site)
+
+    def _push(self, site: _Site) -> None:
+        heapq.heappush(self._due, (site.due, self._place[site.key]))
 
     def _has_pages(self, site: _Site) -> bool:
         """Whether a page of the site waits."""

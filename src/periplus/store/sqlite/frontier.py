@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
@@ -31,7 +31,7 @@ from periplus.model.frontier import (
 from periplus.model.ports import CrawlScope, VisitReader
 from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
-from periplus.model.web import HostKey, SiteKey, Url, UrlId
+from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import notes, part_messages, runs
 from periplus.store.crawl_reads import CrawlReads
@@ -184,7 +184,7 @@ class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
         with self._transaction():
             renewed = self._connection.execute("SELECT max(lease_until) FROM worker").fetchone()[0]
             if renewed is not None and renewed - self._storage.lease_s - now > back_s / 2:
-                folder_runs.follow(self._connection, back_s, now)
+                folder_runs.follow(self._statements, back_s, now)
 
     def lease(self, worker: str, host_ids: Sequence[int], now: float) -> Sequence[Lease]:
         leases = []
@@ -493,16 +493,6 @@ class FolderHome(runs.HomeRecords):
     def rules_text(self) -> str:
         return ""
 
-    def begin_run(
-        self,
-        kind: str,
-        starts: Sequence[Url],
-        settings: Settings,
-        now: float,
-        further: Mapping[str, object] | None = None,
-    ) -> int:
-        return folder_runs.begin_run(self._folder, kind, starts, settings, now, further)
-
     def read(self, action: Callable[[Statements], T]) -> T:
         with reading.open_reader(self._folder) as connection:
             return action(schema.SqliteStatements(connection))
@@ -510,6 +500,16 @@ class FolderHome(runs.HomeRecords):
     def change(self, action: Callable[[Statements], T]) -> T:
         with schema.writing(self._folder) as connection:
             return action(schema.SqliteStatements(connection))
+
+    def change_at(self, now: float, action: Callable[[Statements, float], T]) -> T:
+        return self.change(lambda statements: action(statements, now))
+
+    def is_crawled(self, statements: Statements, now: float) -> bool:
+        workers = statements.rows("SELECT pid FROM worker WHERE lease_until >= ?", (now,))
+        return any(process_lives(pid) for (pid,) in workers)
+
+    def prepare_run(self, statements: Statements, now: float, *, is_watched: bool) -> None:
+        folder_runs.follow(statements, folder_runs.latest_time_s(statements) - now, now)
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[VisitReader]:
@@ -525,22 +525,5 @@ class FolderHome(runs.HomeRecords):
         aliases.part_aliases(self._folder, now)
         return ask_again(self._folder, now, due_only=due_only)
 
-    def add_starts(self, starts: Sequence[UrlId], sites: Sequence[SiteKey], now: float) -> None:
-        folder_runs.add_starts(self._folder, starts, now)
-
-    def end_run(self, run_id: int, state: str, note: str, now: float) -> None:
-        folder_runs.end_run(self._folder, run_id, state, note, now)
-
     def discard(self) -> bool:
         return self._is_new and folder_runs.discard(self._folder, self._before)
-
-    def pause(self, now: float) -> bool:
-        with schema.writing(self._folder) as connection:
-            goes_on = reading.is_being_crawled(connection, now)
-            if goes_on:
-                runs.pause(schema.SqliteStatements(connection), now)
-            return goes_on
-
-    def resume(self, now: float) -> bool:
-        with schema.writing(self._folder) as connection:
-            return runs.resume(schema.SqliteStatements(connection)) and reading.is_being_crawled(connection, now)

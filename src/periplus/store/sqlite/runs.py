@@ -7,17 +7,17 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from periplus.children import private_files
 from periplus.errors import StoreError
 from periplus.model.ports import CrawlScope, RunRecord
 from periplus.model.visit import Reason
-from periplus.model.web import HostKey, Url, UrlId
-from periplus.settings import Settings
+from periplus.model.web import HostKey, Url
 from periplus.store import runs
 from periplus.store.sqlite import schema
+from periplus.store.statements import Statements
 from periplus.store.url_state import SITE_REMOVED_RULE, UNKNOWN_DEPTH
 from periplus.urls.hosts import host_url
 
@@ -28,20 +28,20 @@ from periplus.urls.hosts import host_url
 NOTICED_S = 1.0  # smaller steps are clock corrections, and waiting that much longer does no harm
 
 
-def latest_time_s(connection: sqlite3.Connection) -> float:
+def latest_time_s(statements: Statements) -> float:
     """Latest time recorded by runs; 0 without a run."""
-    run = connection.execute("SELECT max(max(started), coalesce(max(ended), 0)) FROM run").fetchone()[0]
-    visit = connection.execute("SELECT started FROM visit ORDER BY id DESC LIMIT 1").fetchone()
-    return max(run or 0.0, visit[0] if visit else 0.0)
+    times = statements.rows("SELECT max(max(started), coalesce(max(ended), 0)) FROM run")
+    times += statements.rows("SELECT started FROM (SELECT started FROM visit ORDER BY id DESC LIMIT 1)")
+    return max(time_s or 0.0 for (time_s,) in times)
 
 
-def follow(connection: sqlite3.Connection, back_s: float, now: float) -> None:
+def follow(statements: Statements, back_s: float, now: float) -> None:
     """Moves future times back, in the transaction of the caller. now: of the changed clock."""
     if back_s <= NOTICED_S:
         return
-    connection.execute("UPDATE host SET next_at = next_at - ? WHERE next_at > ?", (back_s, now))
-    connection.execute("UPDATE queue SET not_before = not_before - ? WHERE not_before > ?", (back_s, now))
-    connection.execute("UPDATE worker SET lease_until = lease_until - ?", (back_s,))
+    statements.change("UPDATE host SET next_at = next_at - ? WHERE next_at > ?", (back_s, now))
+    statements.change("UPDATE queue SET not_before = not_before - ? WHERE not_before > ?", (back_s, now))
+    statements.change("UPDATE worker SET lease_until = lease_until - ?", (back_s,))
 
 
 CRAWL_LOCK = "crawl.lock"  # locked by the running crawl; the file itself stays
@@ -129,34 +129,6 @@ def discard(folder: Path, before: Collection[str] | None) -> bool:
         with contextlib.suppress(OSError):  # the folder is not empty
             folder.rmdir()
     return True
-
-
-def begin_run(
-    folder: Path,
-    kind: str,
-    starts: Sequence[Url],
-    settings: Settings,
-    now: float,
-    further: Mapping[str, object] | None = None,
-) -> int:
-    """Creates a run and returns its id. Failures of hosts in earlier runs are reset.
-
-    further: more values stored with the settings; `seed` has its own column.
-    """
-    with schema.writing(folder) as connection:
-        follow(connection, latest_time_s(connection) - now, now)
-        return runs.begin(schema.SqliteStatements(connection), kind, starts, settings, now, further)
-
-
-def add_starts(folder: Path, ids: Sequence[UrlId], now: float) -> None:
-    with schema.writing(folder) as connection:
-        rows = [(0, url_id, now) for url_id in ids]
-        schema.SqliteStatements(connection).upsert("start", "url_id, added", rows)
-
-
-def end_run(folder: Path, run_id: int, state: str, note: str, now: float) -> None:
-    with schema.writing(folder) as connection:
-        runs.end(schema.SqliteStatements(connection), run_id, state, note, now)
 
 
 def run_records(connection: sqlite3.Connection) -> list[RunRecord]:
