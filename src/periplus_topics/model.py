@@ -120,7 +120,6 @@ class Influence:
     lp_bound: float  # upper bound from the linear programme, which is tighter
     budget: float
     rule: str  # benefit or ratio: the greedy rule of the initial choice
-    swaps: int
     evaluations: int  # gains computed by the lazy greedy algorithm
     most_posts: tuple[float, ...]  # value of reading the k sites with most posts, for k from 1 to the number chosen
     missed: tuple[int, ...]  # stories on none of the chosen sites, largest first

@@ -1,5 +1,6 @@
 """Selection of influential sites: greedy, bounds, improvements, and reading of cascades."""
 
+import math
 import random
 from itertools import combinations
 
@@ -17,10 +18,8 @@ from periplus_topics.analyse.influence import (
     future_way,
     gains,
     influence_of,
-    kick,
     lazy_greedy,
     programme_bound,
-    swap_sites,
     tighten_bound,
     value_of,
     values_of,
@@ -75,14 +74,14 @@ def test_lazy_greedy_equals_plain_greedy(objective: Objective, by_posts: bool, b
 
 @pytest.mark.parametrize("objective", Objective)
 @pytest.mark.parametrize("by_posts", [False, True])
-def test_the_selection_is_optimal_on_small_sets_and_bounds_are_valid(objective: Objective, by_posts: bool) -> None:
+def test_the_selection_reaches_its_guarantee_and_bounds_are_valid(objective: Objective, by_posts: bool) -> None:
     for seed in range(5):
         cascades = random_cascades(seed, stories=25, sites=9)
         cover = coverage(cascades, objective, by_posts=by_posts)
         budget = 14.0 if by_posts else 3.0
-        found = influence_of(cascades, cover, budget, random.Random(1))
+        found = influence_of(cascades, cover, budget)
         best = optimum(cover, budget)
-        assert found.value * cover.total == pytest.approx(best)
+        assert (1 if not by_posts else 0.5) * (1 - 1 / math.e) * best - 1e-9 <= found.value * cover.total <= best + 1e-9
         assert found.lp_bound >= found.value - 1e-9
         assert found.online_bound >= found.lp_bound - 1e-9
 
@@ -104,12 +103,12 @@ def test_an_example_computed_by_hand() -> None:
     """Sites c and a have all stories but one; e has that story."""
     cascades = cascades_of_lines(LINES)
     assert cascades.sites == ("a", "b", "c", "d", "e")
-    found = influence_of(cascades, coverage(cascades, Objective.DL), 2, random.Random(1))
+    found = influence_of(cascades, coverage(cascades, Objective.DL), 2)
     assert {cascades.sites[choice.site] for choice in found.chosen} == {"a", "c"} or found.value == pytest.approx(0.8)
     assert found.lp_bound == pytest.approx(0.8)
     assert found.missed == (4,)
     assert [len(choice.first_of) for choice in found.chosen] == [3, 1]
-    all_sites = influence_of(cascades, coverage(cascades, Objective.DL), 9, random.Random(1))
+    all_sites = influence_of(cascades, coverage(cascades, Objective.DL), 9)
     assert all_sites.value == 1.0
     assert all_sites.missed == ()
 
@@ -124,30 +123,11 @@ def test_each_objective_has_its_benefits() -> None:
     assert early.values[1] == pytest.approx(1 - 50 / np.quantile([0, 50, 100], 0.99))
 
 
-def test_swaps_improve_a_greedy_selection() -> None:
-    """The largest site is not in the optimal pair."""
-    cascades = cascades_of_lines(["a,0 x,1", "a,0 x,1", "a,0", "b,0 x,1", "b,0 x,1", "b,0"])
-    cover = coverage(cascades, Objective.DL)
-    greedy = lazy_greedy(cover, 2)
-    assert greedy.value == 5
-    sites, swaps = swap_sites(cover, greedy.sites, 2)
-    assert (value_of(cover, sites), swaps) == (6, 1)
-
-
-def test_kicks_never_lower_the_value_and_keep_the_budget() -> None:
-    cover = coverage(random_cascades(8, 60, 20), Objective.PA, by_posts=True)
-    first = lazy_greedy(cover, 30)
-    kept = kick(cover, first.sites, 30, random.Random(5))
-    assert value_of(cover, kept) >= first.value
-    assert float(cover.costs[list(kept)].sum()) <= 30
-    assert len(set(kept)) == len(kept)
-
-
 def test_with_costs_by_posts_the_better_of_two_rules_is_used() -> None:
     cascades = cascades_of_lines(["big,0 s1,1", "big,0 s2,1", "big,0 s3,1", "big,0", "s4,0"])
     cover = coverage(cascades, Objective.DL, by_posts=True)
     assert cover.costs.tolist() == [4, 1, 1, 1, 1]
-    found = influence_of(cascades, cover, 4, random.Random(1))
+    found = influence_of(cascades, cover, 4)
     assert sum(choice.cost for choice in found.chosen) <= 4
     assert found.value == pytest.approx(0.8)
 
@@ -163,8 +143,8 @@ def test_a_remaining_budget_goes_to_sites_with_repeated_stories() -> None:
 def test_newer_stories_can_have_more_weight() -> None:
     cascades = cascades_of_lines(["old,0", "old,1", "new,1000", "new,1001"])
     cover = coverage(cascades, Objective.DL)
-    assert influence_of(cascades, cover, 1, random.Random(1)).chosen[0].site == 0
-    assert influence_of(cascades, cover, 1, random.Random(1), future=(True, 0.0)).chosen[0].site == 1
+    assert influence_of(cascades, cover, 1).chosen[0].site == 0
+    assert influence_of(cascades, cover, 1, (True, 0.0)).chosen[0].site == 1
 
 
 def test_a_second_site_has_value_if_sites_can_miss_stories() -> None:
@@ -209,5 +189,5 @@ def test_an_invalid_line_is_named(line: str) -> None:
 
 def test_without_stories_no_site_is_selected() -> None:
     cascades = cascades_of_lines([])
-    found = influence_of(cascades, coverage(cascades, Objective.DT), 3, random.Random(1))
+    found = influence_of(cascades, coverage(cascades, Objective.DT), 3)
     assert (found.chosen, found.value, found.missed) == ((), 0.0, ())

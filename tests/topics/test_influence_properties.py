@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from periplus.document.dates import feed_dates
 from periplus.document.publication import DateEvidence, page_date
 from periplus.model.web import Url
-from periplus_topics.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, swap_sites, value_of
+from periplus_topics.analyse.influence import best_of, bound_at, coverage, gains, lazy_greedy, value_of
 from periplus_topics.model import Cascades, Objective, cascades_of_lines
 
 EVENTS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 99)), min_size=1, max_size=5)
@@ -47,10 +47,8 @@ def test_choices_keep_to_the_budget_and_below_every_bound(
     stories: list[list[tuple[int, int]]], objective: Objective, budget: int, by_posts: bool
 ) -> None:
     cover = coverage(made(stories), objective, by_posts=by_posts)
-    first = lazy_greedy(cover, budget, by_ratio=by_posts)
-    sites, _ = swap_sites(cover, first.sites, budget)
+    sites = lazy_greedy(cover, budget, by_ratio=by_posts).sites
     assert float(cover.costs[list(sites)].sum()) <= budget
-    assert value_of(cover, sites) >= first.value - 1e-9
     assert bound_at(cover, best_of(cover, sites), budget)[0] >= value_of(cover, sites) - 1e-9
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 # The value of a set of sites is the sum over stories of the best benefit of any of them; it is monotone and submodular.
-# So lazy greedy reaches 1 - 1/e of the optimum, swaps and kicks improve it, and bounds show how close it is. Source:
+# So lazy greedy reaches 1 - 1/e of the optimum, and bounds show how close it is. Source:
 # Leskovec, Krause, Guestrin, Faloutsos, VanBriesen, Glance 2007 (CELF).
 
 
@@ -365,28 +364,6 @@ def _linear_programme(
     return reduced, aim, matrix, limits
 
 
-def best_of_few(cover: Coverage, budget: float, value: float, prices: Floats) -> tuple[tuple[int, ...], bool] | None:
-    """(a choice among the candidates, whether it is proved optimal), by branch and bound; None if there are
-    too many.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    sites = in_question(cover, prices, budget, value)
-    held = _entries_of(cover, sites)
-    if not len(held) or len(held) > EXACT_ENTRIES:
-        return None
-    _, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
-    whole = np.concatenate([np.ones(len(sites)), np.zeros(len(held))])
-    done = milp(
-        aim,
-        integrality=whole,
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(matrix, -np.inf, limits),
-        options={"node_limit": NODES_MOST},
-    )
-    return (tuple(sites[done.x[: len(sites)] > 0.5].tolist()), done.status == 0) if done.x is not None else None
-
-
 def _dual_prices(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
     """The dual prices of the rows at the minimum, all variables between 0 and 1."""
     from scipy.optimize import linprog
@@ -396,18 +373,14 @@ def _dual_prices(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | Non
     return -np.asarray(done.ineqlin.marginals, np.float64) if done.status == 0 else None
 
 
-SWAPS_MOST = 500  # a safeguard; on 6,331 stories and 100 sites there are a handful
-LEAST_GAIN = 1e-9  # of a swap, as a share of the value: less is rounding error
+LEAST_GAIN = 1e-9  # less is rounding error
 # On 6,331 stories 30 kicks improved 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 kicks from
 # .874 to .885
-KICKS = 100
-KICK_ENTRIES = 6_000_000  # limit over all kicks: about a second
-KICK_SHARE = 0.15  # of the sites are removed at once
 WHOLE = 1e-6  # tolerance when rounding a bound down to an integer
 PROVED_SHARE = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
 
 
-# A set optimised on past stories is slightly worse on future ones, so choices for the future make no swaps (on the
+# Nothing improves the choice of greedy afterwards: a set optimised on past stories is worse on future ones (on the
 # later half of 6,331 stories, at 20, 40, 100 sites: greedy .716, .809, .896; with swaps .713, .804, .892).
 # Alternatives: newer stories count more, or a site may miss some stories, so that a second site per story has value.
 # (newer stories count more, probability of a miss):
@@ -457,20 +430,16 @@ def influence_of(
     cascades: Cascades,
     cover: Coverage,
     budget: float,
-    rng: random.Random,
-    *,
-    future: tuple[bool, float] | None = None,
+    future: tuple[bool, float] = FUTURE_WAYS[0],
 ) -> Influence:
-    """The sites of greatest value within the budget. cover: of these cascades. Deterministic for a given generator.
+    """The sites of greatest value within the budget. cover: of these cascades.
 
-    future: one of FUTURE_WAYS, to choose for future stories; None: for these.
+    future: one of FUTURE_WAYS; others than the first choose for future stories.
     """
-    rule, greedy, evaluations = _greedy_for(cascades, cover, budget, future or FUTURE_WAYS[0])
-    sites, swaps = (greedy.sites, 0) if future else swap_sites(cover, greedy.sites, budget)
-    sites = sites if future else kick(cover, sites, budget, rng)
+    rule, greedy, evaluations = _greedy_for(cascades, cover, budget, future)
+    sites = greedy.sites
     online, _, _ = bound_at(cover, best_of(cover, sites), budget)
-    proved, bound = _prove_bound(cover, sites, budget)
-    sites = sites if future else proved
+    bound = _bound(cover, sites, budget)
     value = value_of(cover, sites)
     if bool((cover.values == np.floor(cover.values)).all()):  # then every choice has an integer value
         online, bound = (max(float(np.floor(part + WHOLE)), value) for part in (online, bound))
@@ -482,27 +451,20 @@ def influence_of(
         lp_bound=min(bound / total, 1.0),
         budget=budget,
         rule=rule,
-        swaps=swaps,
         evaluations=evaluations,
         most_posts=tuple(part / total for part in values_of(cover, most_posts(cascades, cover, budget))),
         missed=_largest(cascades, np.flatnonzero(~np.isin(np.arange(cover.story_count), _stories_of(cover, sites)))),
     )
 
 
-def _prove_bound(cover: Coverage, sites: tuple[int, ...], budget: float) -> tuple[tuple[int, ...], float]:
-    """(the sites, or better ones if there are few candidates; a bound on every choice)."""
+def _bound(cover: Coverage, sites: tuple[int, ...], budget: float) -> float:
+    """A bound on the value of every choice."""
     had = best_of(cover, sites)
     value = float(had.sum())
     bound, prices = tighten_bound(cover, had, budget, value)
-    if bound - value > NEAR_ENOUGH * value and (few := best_of_few(cover, budget, value, prices)) is not None:
-        tried, is_best = few
-        if (reached := value_of(cover, tried)) > value:
-            sites, value = tried, reached
-        if is_best:
-            return sites, value
     if value < PROVED_SHARE * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
-        bound = min(bound, max(solved, value))
-    return sites, bound
+        return min(bound, max(solved, value))
+    return bound
 
 
 def most_posts(cascades: Cascades, cover: Coverage, budget: float) -> list[int]:
@@ -538,86 +500,3 @@ def _largest(cascades: Cascades, stories: Ints) -> tuple[int, ...]:
     """The stories, those on most sites first."""
     sizes = np.diff(cascades.offsets)[stories]
     return tuple(int(story) for story in stories[np.argsort(-sizes, kind="stable")])
-
-
-def kick(cover: Coverage, sites: Sequence[int], budget: float, rng: random.Random) -> tuple[int, ...]:
-    """Improves a selection: repeatedly removes random sites and refills the budget greedily."""
-    by_ratio = bool((cover.costs != 1).any())
-    best_sites, value = tuple(sites), value_of(cover, sites)
-    for _ in range(min(KICKS, KICK_ENTRIES // max(len(cover.values), 1))):
-        held = [site for site in best_sites if rng.random() >= KICK_SHARE]
-        had = best_of(cover, held)
-        filled = lazy_greedy(cover, budget - float(cover.costs[held].sum()), by_ratio=by_ratio, had=had)
-        tried: tuple[int, ...] = (*held, *filled.sites)
-        if not by_ratio:
-            tried, _ = swap_sites(cover, tried, budget)
-        if (reached := value_of(cover, tried)) >= value:
-            best_sites, value = tried, reached
-    return best_sites
-
-
-def swap_sites(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[tuple[int, ...], int]:
-    """(the sites after the best swaps, as long as one improves the value; number of swaps)."""
-    chosen = list(sites)
-    least = LEAST_GAIN * cover.total
-    for swaps in range(SWAPS_MOST):
-        out, into, gain = _best_swap(cover, chosen, budget - float(cover.costs[chosen].sum()))
-        if gain <= least:
-            return tuple(chosen), swaps
-        chosen[out] = into
-    return tuple(chosen), SWAPS_MOST
-
-
-def _best_swap(cover: Coverage, chosen: Sequence[int], slack: float) -> tuple[int, int, float]:
-    """(index in chosen, site to put there, gain). slack: remaining budget.
-
-    Removing a site loses, for each story that it covers best, the difference to the second best; the new site may
-    recover a part of it.
-    """
-    if not chosen:
-        return 0, 0, 0.0
-    best, second, owner = _two_best(cover, chosen)
-    held = owner >= 0
-    lost = np.bincount(owner[held], (best - second)[held], len(chosen)).astype(np.float64, copy=False)
-    more = gains(cover, best)
-    more[list(chosen)] = 0.0
-    room = slack + cover.costs[list(chosen)]
-    place, site, gain = _disjoint_swap(cover, more, lost, room)
-    back = np.minimum(cover.values, best[cover.stories]) - second[cover.stories]
-    given = np.flatnonzero((back > 0) & held[cover.stories] & ~np.isin(cover.sites, chosen))
-    if len(given):
-        keys = owner[cover.stories[given]] * cover.site_count + cover.sites[given]
-        pairs, inverse = np.unique(keys, return_inverse=True)
-        outs, ins = np.divmod(pairs, cover.site_count)
-        together = np.bincount(inverse, back[given]) + more[ins] - lost[outs]
-        together[cover.costs[ins] > room[outs] * (1 + 1e-12)] = -np.inf
-        at = int(np.argmax(together))
-        if together[at] > gain:
-            place, site, gain = int(outs[at]), int(ins[at]), float(together[at])
-    return place, site, gain
-
-
-def _disjoint_swap(cover: Coverage, more: Floats, lost: Floats, room: Floats) -> tuple[int, int, float]:
-    """The best swap for a site that has no story in common with the removed one."""
-    order = np.argsort(cover.costs, kind="stable")
-    ends = np.searchsorted(cover.costs[order], room * (1 + 1e-12), side="right")
-    top = np.maximum.accumulate(more[order])
-    value = np.where(ends > 0, top[np.maximum(ends - 1, 0)], 0.0) - lost
-    place = int(np.argmax(value))
-    allowed = order[: int(ends[place])]
-    return place, int(allowed[int(np.argmax(more[allowed]))]), float(value[place])
-
-
-def _two_best(cover: Coverage, chosen: Sequence[int]) -> tuple[Floats, Floats, Ints]:
-    """By story: the best benefit, the second best, and the index in chosen of the best (-1: none)."""
-    best, second = np.zeros(cover.story_count), np.zeros(cover.story_count)
-    owner = np.full(cover.story_count, -1)
-    for place, site in enumerate(chosen):
-        entries = entries_of(cover, site)
-        stories, values = cover.stories[entries], cover.values[entries]
-        was = best[stories]
-        second[stories] = np.maximum(second[stories], np.minimum(was, values))
-        better = values > was
-        best[stories[better]] = values[better]
-        owner[stories[better]] = place
-    return best, second, owner

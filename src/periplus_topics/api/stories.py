@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -54,8 +53,6 @@ from periplus_topics.model import (
 )
 from periplus_topics.present.stories import write_stories_json
 from periplus_topics.store import write_file
-
-SEED = 1  # for random exchanges: equal cascades give equal results
 
 
 @frozen
@@ -192,12 +189,11 @@ def choose_sites(cascades: Cascades | Stories, request: ReadingRequest = _REQUES
     """The best sites within the budget, in order of choice, with an upper bound for any choice."""
     given = cascades if isinstance(cascades, Cascades) else cascades_of_stories(cascades)
     cover = coverage(given, request.objective, by_posts=request.by_posts)
-    future = (
-        future_way(given, request.objective, _budget_of(given, request), by_posts=request.by_posts)
-        if request.for_future
-        else None
-    )
-    return influence_of(given, cover, _budget(given, request), random.Random(SEED), future=future)
+    budget = _budget(given, request)
+    if not request.for_future:
+        return influence_of(given, cover, budget)
+    way = future_way(given, request.objective, _budget_of(given, request), by_posts=request.by_posts)
+    return influence_of(given, cover, budget, way)
 
 
 def holdout(cascades: Cascades, request: ReadingRequest = _REQUEST) -> Holdout:
@@ -213,7 +209,6 @@ def holdout(cascades: Cascades, request: ReadingRequest = _REQUEST) -> Holdout:
         later,
         coverage(later, request.objective, by_posts=request.by_posts),
         _budget(later, request),
-        random.Random(SEED),
     )
     busiest = most_posts(earlier, past, _budget(earlier, request))
     return Holdout(

@@ -405,7 +405,7 @@ def write_influence_json(
         "budget": influence.budget,
         "value": influence.value, "lp_bound": influence.lp_bound, "online_bound": influence.online_bound,
         "share_of_bound": _share(influence.value, influence.lp_bound),
-        "rule": influence.rule, "swaps": influence.swaps, "evaluations": influence.evaluations,
+        "rule": influence.rule, "evaluations": influence.evaluations,
         "most_posts": _last(influence.most_posts),
         "chosen": [
             {"site": cascades.sites[choice.site], "gain": choice.gain, "value": choice.value, "cost": choice.cost,
