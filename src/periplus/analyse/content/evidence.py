@@ -67,8 +67,9 @@ _NAMES = re.compile(r"[#.].*")
 _digest = xxhash.xxh3_64_intdigest
 
 
-# Roles that the elements of a path give a block; CONTROL is a control within comments
-CAPTION, COMMENT, CONTROL = 1, 2, 4
+# Roles that the elements of a path give a block; CONTROL is a control within comments, MENU is beside content
+CAPTION, COMMENT, CONTROL, MENU = 1, 2, 4, 8
+_MENUS = frozenset(("breadcrumb", "breadcrumbs", "nav", "navbar", "navfooter", "navheader", "navigation", "pagination"))
 _CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
 _COMMENTS = re.compile(
     r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
@@ -140,6 +141,8 @@ def _roles_of(names: Sequence[str], around: int) -> int:
     for role in filter(None, map(_role_of, names)):
         if role == CAPTION or _NO_COMMENTS.isdisjoint(names):
             roles |= role
+    if not _MENUS.isdisjoint(names):
+        roles |= MENU
     if roles & COMMENT and not _CONTROLS.isdisjoint(names):
         roles |= CONTROL
     return roles

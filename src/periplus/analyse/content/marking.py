@@ -16,6 +16,7 @@ from periplus.analyse.content.counting import add_leaves
 from periplus.analyse.content.evidence import (
     CLASSES,
     COMMENT,
+    MENU,
     Array,
     PageEvidence,
     Pages,
@@ -299,7 +300,9 @@ def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
     sizes = np.diff(starts, append=len(unit))
     words, is_heading = _words(page), np.frombuffer(page.blocks.kinds, dtype=np.uint8) == _HEADING
     is_unit = (unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~np.logical_or.reduceat(is_heading, starts)
-    verdicts = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
+    roles = np.array([path.roles for path in page.traces.paths], dtype=np.uint8).take(page.traces.path)
+    shares = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
+    verdicts = shares & (roles[starts] & MENU == 0)  # a manual's rows of links name its chapter
     whole: Mask = np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes), is_content)
     return whole
 
