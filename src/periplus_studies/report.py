@@ -177,9 +177,9 @@ def _row(table: Table, values: Mapping[str, object]) -> Row:
 
 def survey_table(results: SurveyResults, name: str) -> tuple[Table, Iterator[Row]]:
     """One of TABLES, and its rows. Raises UsageError for another name."""
-    if name not in _TABLES:
-        raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(_TABLES)}")
-    table, rows = _TABLES[name]
+    if name not in TABLES:
+        raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(TABLES)}")
+    table, rows = TABLES[name]
     return table, (_row(table, values) for values in rows(results))
 
 
@@ -269,7 +269,7 @@ def _records(results: SurveyResults) -> Iterator[Values]:
         yield _unit_values(results.units[record.unit]) | record._asdict()
 
 
-_TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
+TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
     table.name: (table, rows)
     for table, rows in (
         (UNITS, _units),
@@ -281,7 +281,6 @@ _TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = 
         (RECORDS, _records),
     )
 }
-TABLES = tuple(_TABLES)
 
 
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells

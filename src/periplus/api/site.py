@@ -196,7 +196,7 @@ class Site:
         `present.charts`.
         """
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form, colour=colour)
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, (by, form, colour))
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
         """Writes pages and links as gexf, graphml or net (Pajek); see `present.graphs`."""
