@@ -256,3 +256,14 @@ def test_a_page_whose_blocks_were_all_left_out_keeps_its_long_ones(monkeypatch):
     assert texts(blocks, parts_of(blocks), Part.CONTENT) == [text]
     few = f"{page}<div class=other><p>{'word ' * 9}</p></div>"
     assert texts(blocks_of(read_page(few)), parts_of(blocks_of(read_page(few))), Part.CONTENT) == [text]
+
+
+def test_a_row_of_links_above_a_chapter_is_navigation_with_the_chapters_name():
+    row = (
+        "<div class=navheader><table><tr><th colspan=3>3. Paint Tools and how to use them well</tr><tr>"
+        "<td><a href=a><img src=p.png alt=Prev></a><td>&nbsp;<td><a href=b><img src=n.png alt=Next></a></table></div>"
+    )
+    story = "".join(f"<p>{sentences(random.Random(7), 4)}</p>" for _ in range(3))
+    blocks = blocks_of(read_page(f"<title>3.1. Pencil</title>{row}<h2>3.1. Pencil</h2>{story}"))
+    inside = {part for block, part in zip(blocks, parts_of(blocks), strict=True) if "navheader" in block.path}
+    assert inside == {Part.NAVIGATION}

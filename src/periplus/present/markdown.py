@@ -83,7 +83,9 @@ def _shown_test(blocks: Sequence[Block], is_shown: Sequence[bool] | None) -> Cal
     of_text: dict[str, deque[bool]] = defaultdict(deque)
     for block, shown in zip(blocks, is_shown, strict=True):
         of_text[_SPACE.sub("", block.text)].append(shown)
-    last = any(is_shown)
+    last = next(
+        (shown for block, shown in zip(blocks, is_shown, strict=True) if block.kind is not BlockKind.TITLE), True
+    )
 
     def is_piece_shown(text: str) -> bool:
         nonlocal last

@@ -17,7 +17,7 @@ import xxhash
 from periplus.analyse.content.counting import TextTable
 from periplus.document import block_counts
 from periplus.document.block_counts import BlockCounter
-from periplus.model.arrays import Floats, Floats32, Ints32, Mask, Unsigned64
+from periplus.model.arrays import Floats, Floats32, Ints32, Mask, Unsigned8, Unsigned64
 from periplus.model.page import APART, IS_APART, Blocks
 
 Array = npt.NDArray[np.generic]
@@ -67,8 +67,9 @@ _NAMES = re.compile(r"[#.].*")
 _digest = xxhash.xxh3_64_intdigest
 
 
-# Roles that the elements of a path give a block; CONTROL is a control within comments
-CAPTION, COMMENT, CONTROL = 1, 2, 4
+# Roles that the elements of a path give a block; CONTROL is a control within comments, MENU is beside content
+CAPTION, COMMENT, CONTROL, MENU = 1, 2, 4, 8
+_MENUS = frozenset(("breadcrumb", "breadcrumbs", "nav", "navbar", "navfooter", "navheader", "navigation", "pagination"))
 _CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
 _COMMENTS = re.compile(
     r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
@@ -140,6 +141,8 @@ def _roles_of(names: Sequence[str], around: int) -> int:
     for role in filter(None, map(_role_of, names)):
         if role == CAPTION or _NO_COMMENTS.isdisjoint(names):
             roles |= role
+    if not _MENUS.isdisjoint(names):
+        roles |= MENU
     if roles & COMMENT and not _CONTROLS.isdisjoint(names):
         roles |= CONTROL
     return roles
@@ -430,8 +433,7 @@ class Pages:
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: only links, see `Blocks`
         self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
-        self.words: Floats32 = words_of(counts)
-        self.words[np.isin(self.kind, tuple(APART))] = 0
+        self.words: Floats32 = words_of(counts, self.kind)
         self.plain: Floats32 = self.words * (1 - self.linked)
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
 
@@ -505,10 +507,16 @@ class Pages:
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
 
 
-def words_of(counts: Ints32) -> Floats32:
-    """The number of words of each block. counts: as in `Traces`."""
+def roles_of(traces: Traces) -> Unsigned8:
+    """The roles of each block."""
+    return np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
+
+
+def words_of(counts: Ints32, kinds: Unsigned8) -> Floats32:
+    """The number of words of each block, 0 for titles and alt texts. counts: as in `Traces`."""
     letters = counts[:, :CLASSES].astype(np.float32)
     words: Floats32 = 1 + letters[:, SPACE] + letters[:, WIDE] / np.float32(2)
+    words[np.isin(kinds, tuple(APART))] = 0
     return words
 
 

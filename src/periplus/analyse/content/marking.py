@@ -16,6 +16,7 @@ from periplus.analyse.content.counting import add_leaves
 from periplus.analyse.content.evidence import (
     CLASSES,
     COMMENT,
+    MENU,
     Array,
     PageEvidence,
     Pages,
@@ -23,6 +24,7 @@ from periplus.analyse.content.evidence import (
     SiteEvidence,
     Traces,
     concatenate,
+    roles_of,
     signed_distance,
     traces_of,
     words_of,
@@ -31,7 +33,6 @@ from periplus.analyse.content.naming import BOILERPLATE_SHARE, name_parts
 from periplus.model.arrays import Floats, Floats32, Mask
 from periplus.model.page import (
     BLOCK_KIND_CODES,
-    IS_APART,
     NO_PUBLICATION,
     POSITION_CODES,
     BlockKind,
@@ -297,9 +298,11 @@ def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
     unit = units[page.traces.path]
     starts = np.concatenate(([0], np.flatnonzero(unit[1:] != unit[:-1]) + 1))
     sizes = np.diff(starts, append=len(unit))
-    words, is_heading = _words(page), np.frombuffer(page.blocks.kinds, dtype=np.uint8) == _HEADING
+    kinds = np.frombuffer(page.blocks.kinds, dtype=np.uint8)
+    words, is_heading = words_of(page.traces.counts, kinds), kinds == _HEADING
     is_unit = (unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~np.logical_or.reduceat(is_heading, starts)
-    verdicts = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
+    shares = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
+    verdicts = shares & (roles_of(page.traces)[starts] & MENU == 0)  # a manual's rows of links name its chapter
     whole: Mask = np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes), is_content)
     return whole
 
@@ -310,23 +313,17 @@ def _with_long_blocks(page: PageContext, is_content: Mask) -> Mask:
     Otherwise a thread of a forum may be reduced to its headline.
     """
     blocks, seen = page.blocks, page.seen
-    words, positions = _words(page), np.frombuffer(blocks.positions, dtype=np.uint8)
+    kinds, positions = (np.frombuffer(column, dtype=np.uint8) for column in (blocks.kinds, blocks.positions))
+    words = words_of(page.traces.counts, kinds)
     chars = np.maximum(page.traces.counts[:, :CLASSES].sum(axis=1), 1)
     shares = np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks), dtype=np.intp)
     plain = words * np.where(shares, 1 - (shares - 1) / chars, 0)
     is_long = (plain >= LONG_WORDS) & ((positions == _BODY) | (positions == _MAIN))
     if not is_long.any() or (is_long & is_content).any():
         return is_content
-    roles = np.array([path.roles for path in page.traces.paths], dtype=np.uint8).take(page.traces.path)
-    is_long &= (roles & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
+    is_long &= (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
     is_lost = words[is_content].sum() < KEPT_SHARE * words[is_long].sum()
     return is_content | is_long if is_lost else is_content
-
-
-def _words(page: PageContext) -> Floats32:
-    words = words_of(page.traces.counts)
-    words[np.frombuffer(page.blocks.kinds.translate(IS_APART), dtype=np.bool)] = 0
-    return words
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:

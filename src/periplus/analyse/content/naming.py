@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from periplus.analyse.content.evidence import CAPTION, COMMENT, CONTROL, PageEvidence, Traces
+from periplus.analyse.content.evidence import CAPTION, COMMENT, CONTROL, PageEvidence, Traces, roles_of
 from periplus.document.dates import machine_date, written_dates
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Mask, Unsigned8
@@ -58,7 +58,7 @@ def name_parts(
     positions = np.frombuffer(blocks.positions, dtype=np.uint8)
     is_aside = (positions == _NAV) | (positions == _ASIDE)
     content, repeated = _places(is_content & is_text), seen.text_pages > BOILERPLATE_SHARE * seen.pages[0]
-    roles = np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
+    roles = roles_of(traces)
     roles[kinds == _CAPTION] |= CAPTION
     if roles.any():
         roles[is_aside | ~is_text] = 0
