@@ -126,7 +126,7 @@ def _carried_work(
     limit_s = order.settings.budget.max_time_s
     stop_note = ""
     alone = dataclasses.replace(order.settings.storage, workers=1)
-    work = partial(work_in_task, order.place, run_id, dataclasses.replace(order.settings, storage=alone))
+    work = partial(work_in_task, str(order.place), run_id, dataclasses.replace(order.settings, storage=alone))
     with spread(order.settings.storage.workers or TASKS, work) as workers:
         paused_s = 0.0  # does not count towards max_time
         while not stop_note and not workers.is_over and not store.idle(SystemClock().now()):
