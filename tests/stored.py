@@ -23,7 +23,6 @@ from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
-from periplus_postgres.moving import move
 from postgres_server import empty_collection
 
 NOW = 1_000_000.0
@@ -128,5 +127,7 @@ def kept_in(kind: str, made: Path) -> Iterator[Path | str]:
         yield made
         return
     with empty_collection() as address:
+        from periplus_postgres.moving import move
+
         move(str(copied(made, made.with_name("moved"))), address)
         yield address

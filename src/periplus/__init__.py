@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
         return value_at(f"periplus.{_PLACES[name]}")
     if name in parts("names"):
         return parts("names")[name].load(object)
-    raise AttributeError(f"module 'periplus' has no attribute {name!r}")
+    raise AttributeError(f"module 'periplus' has no attribute {name!r}: no installed feature provides it")
 
 
 def __dir__() -> list[str]:

@@ -18,6 +18,7 @@ EXTRAS = {  # by imported module: (package, extra, purpose)
     "jsonpath": ("python-jsonpath", "jsonpath", "A rule of JSONPath"),
     "markdown_it": ("markdown-it-py", "office", "Reading Markdown"),
     "mcp": ("mcp", "mcp", "Offering collections to language models"),
+    "networkx": ("networkx", "network", "A graph for Python"),
     "psycopg": ("psycopg", "postgres", "Collections in PostgreSQL"),
     "pyarrow": ("pyarrow", "parquet", "Parquet and Arrow tables"),
     "pypdfium2": ("pypdfium2", "pdf", "Reading PDF files"),

@@ -11,7 +11,6 @@ import gc
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from periplus.api.crawling import CrawlOrder, Progress, crawl, work
@@ -150,8 +149,7 @@ def order_of(
         "workers": 1,
         "scope": settings.scope.scope if settings.scope.scope in _KNOWN_SCOPES else "site",
     }
-    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    return CrawlOrder(folder, chosen, settings_from(given, settings), store=store)
+    return CrawlOrder(place, chosen, settings_from(given, settings))
 
 
 def _url(text: str, start: Url) -> Url:

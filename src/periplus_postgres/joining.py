@@ -67,7 +67,7 @@ def join(store: str, record: RunRecord, settings: Settings, watch: Callable[[Pro
     """
     JsonLines.run = record.id
     home = DatabaseHome(store)
-    order = CrawlOrder(Path(), tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind, store=store)
+    order = CrawlOrder(store, tuple(map(Url, record.starts)), settings, home.rules_text(), record.kind)
     crawl_store = home.store(record.id, settings)
     asked_at = time.monotonic()
 
@@ -101,7 +101,7 @@ def carried_crawl(order: CrawlOrder, on: str, watch: Callable[[Progress], bool])
     Leases preserve politeness if a machine fails; its pages in flight are fetched again by others. Raises UsageError,
     StoreError.
     """
-    if not order.store:
+    if isinstance(order.place, Path):
         raise UsageError(
             "--on needs -o ADDRESS: the cluster's machines can reach a database but not a folder on this machine"
         )
@@ -126,7 +126,7 @@ def _carried_work(
     limit_s = order.settings.budget.max_time_s
     stop_note = ""
     alone = dataclasses.replace(order.settings.storage, workers=1)
-    work = partial(work_in_task, order.store, run_id, dataclasses.replace(order.settings, storage=alone))
+    work = partial(work_in_task, str(order.place), run_id, dataclasses.replace(order.settings, storage=alone))
     with spread(order.settings.storage.workers or TASKS, work) as workers:
         paused_s = 0.0  # does not count towards max_time
         while not stop_note and not workers.is_over and not store.idle(SystemClock().now()):

@@ -16,6 +16,7 @@ from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import Url
 from periplus.urls.hosts import is_ip, is_within, registry_suffix
 from periplus_studies.model import (
+    Centrality,
     CoLink,
     CompanionClass,
     CompanionRules,
@@ -304,6 +305,43 @@ def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
     source, unit = keys // size, keys % size
     own = fragment.unit[source] == unit
     return np.bincount(unit[~own], minlength=size).tolist(), np.bincount(unit[own], minlength=size).tolist()
+
+
+# steps of the search for shortest paths, some 2 s: of larger networks betweenness is estimated from a sample of sources
+PATH_STEPS = 1_000_000
+
+
+def centralities(links: UnitLinks, chosen: int) -> tuple[Centrality, ...]:
+    """The place of each of the first `chosen` units in the network of links between them, without self-links.
+
+    Communities and cores take a link in either direction; HITS and communities weigh by links, as in the matrix.
+    Sources: Kleinberg 1999, Blondel et al. 2008, Brandes 2001 and 2008, Batagelj and Zaversnik 2003.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.linalg import svds
+
+    inside = between(links, np.arange(max([chosen, *links.sources + 1, *links.ends + 1])) < chosen)
+    arcs = csr_array((inside.counts.astype(np.float64), (inside.sources, inside.ends)), shape=(chosen, chosen))
+    hubs = authorities = np.zeros(chosen)
+    if arcs.nnz and chosen > 2:
+        left, _, right = svds(arcs, k=1, v0=np.ones(chosen))
+        hubs, authorities = (np.abs(vector) / np.abs(vector).sum() for vector in (left[:, 0], right[0]))
+    rows = [Centrality(unit, round(float(hubs[unit]), 6), round(float(authorities[unit]), 6)) for unit in range(chosen)]
+    try:
+        import networkx
+    except ModuleNotFoundError:
+        return tuple(rows)
+    graph = networkx.from_scipy_sparse_array(arcs, create_using=networkx.DiGraph)
+    both = networkx.from_scipy_sparse_array(arcs + arcs.T)
+    parts = sorted(networkx.community.louvain_communities(both, seed=1), key=lambda part: (-len(part), min(part)))
+    community = {unit: number for number, part in enumerate(parts, 1) for unit in part}
+    sources = min(chosen, max(PATH_STEPS // max(arcs.nnz, 1), 50))
+    ways = networkx.betweenness_centrality(graph, k=sources if sources < chosen else None, seed=1)
+    cores = networkx.core_number(both)
+    return tuple(
+        row._replace(community=community[row.unit], betweenness=round(ways[row.unit], 6), core=cores[row.unit])
+        for row in rows
+    )
 
 
 def connectivity(links: UnitLinks, units: Sequence[Unit], chosen: int) -> tuple[Connectivity, ...]:

@@ -94,10 +94,6 @@ def campaign_here(place: Place) -> Campaign | None:
     return campaign_from(plan, home_of(place)) if plan else None
 
 
-def has_survey(folder: Path) -> bool:
-    return campaign_here(folder) is not None
-
-
 def change(place: Place, changed: Callable[[Campaign], Campaign]) -> Campaign:
     """Replaces the survey by `changed(survey)`. A running survey applies it within a second."""
 
@@ -182,9 +178,8 @@ def _order(place: Place, campaign: Campaign, settings: Settings) -> CrawlOrder:
         storage=dataclasses.replace(settings.storage, workers=workers),
     )
     starts = tuple(dict.fromkeys(map(start_of, read_units(campaign))))
-    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    rules = home_of(place).rules_text() or ("" if store else rules_text(folder))
-    return CrawlOrder(folder, starts, workable(settings), rules, kind=SURVEY, store=store)
+    rules = home_of(place).rules_text() or ("" if isinstance(place, str) else rules_text(place))
+    return CrawlOrder(place, starts, workable(settings), rules, kind=SURVEY)
 
 
 def policy_of(store: RunStore, order: CrawlOrder) -> SurveyPolicy:

@@ -49,7 +49,10 @@ if TYPE_CHECKING:
 # of `report`
 TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")
 # of `results.FORMATS`
-DRAWINGS = {"network": "svg, gexf", "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg"}
+_GRAPHS = "svg, gexf, graphml, net"
+DRAWINGS = {
+    "network": _GRAPHS, "targets": _GRAPHS, "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg",
+}  # fmt: skip
 
 
 @click.command()
@@ -134,7 +137,8 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
 
     \b
     periplus survey export sites -o sites.csv
-    periplus survey export network -f gexf -o network.gexf
+    periplus survey export network -o network.gexf   all sites; .graphml, .net (Pajek), .svg: a drawing of 200
+    periplus survey export targets -o targets.net    the surveyed sites alone
     periplus survey export fragment -f xml           the conceptual model of the web fragment
     """
     from periplus.present.tables import write_table

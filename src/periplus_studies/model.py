@@ -284,6 +284,17 @@ class UnitFigures(NamedTuple):
         return self.fetched / documents if documents else 0.0
 
 
+class Centrality(NamedTuple):
+    """A target unit's place in the network of links between target units."""
+
+    unit: int
+    hub: float  # HITS, by counts of links; 1 in sum over the units
+    authority: float
+    community: int | None = None  # Louvain, from 1, the largest first; None: networkx is not installed
+    betweenness: float | None = None  # share of the shortest paths between two others that lead through it
+    core: int | None = None  # k-core: the largest k of a part in which each site is linked with k others
+
+
 @frozen
 class Connectivity:
     """Connectivity of a set of sites by direct links. Component sizes are numbers of vertices."""
@@ -491,6 +502,7 @@ class SurveyResults:
     suffixes_in: tuple[SuffixTally, ...]
     harvest: Harvest
     model: FragmentModel
+    centralities: tuple[Centrality, ...] = ()  # of the target units, in order
 
 
 @frozen

@@ -58,10 +58,11 @@ class Network:
     targets_left_out: int = 0  # sites of the target set that are not
 
 
-def network_of(results: SurveyResults, max_sites: int = 200) -> Network:
+def network_of(results: SurveyResults, max_sites: int | None = 200, *, companions: bool = True) -> Network:
     """The target set (at most max_sites, by links), and up to the limit the companion sites of SHOWN_CLASSES that most
-    units link to.
+    units link to. max_sites: None: all sites of all classes, for data. companions: False: the target set alone.
     """
+    most = len(results.units) if max_sites is None else max_sites
     sites = [
         NetworkSite(
             figures.unit,
@@ -72,9 +73,10 @@ def network_of(results: SurveyResults, max_sites: int = 200) -> Network:
             figures.fetched or figures.waiting,
             figures.in_units,
         )
-        for figures in top_units(results, max_sites)
+        for figures in top_units(results, most)
     ]
-    companions = [site for site in results.companions if site.kind in SHOWN_CLASSES][: max(max_sites - len(sites), 0)]
+    others = [site for site in results.companions if max_sites is None or site.kind in SHOWN_CLASSES] * companions
+    others = others[: max(most - len(sites), 0)]
     sites += [
         NetworkSite(
             site.unit,
@@ -85,7 +87,7 @@ def network_of(results: SurveyResults, max_sites: int = 200) -> Network:
             site.fetched or site.documents,
             site.units,
         )
-        for site in companions
+        for site in others
     ]
     place = np.full(len(results.units), -1, np.int64)
     place[[site.unit for site in sites]] = np.arange(len(sites))
@@ -94,7 +96,10 @@ def network_of(results: SurveyResults, max_sites: int = 200) -> Network:
     rows = zip(source[inside].tolist(), end[inside].tolist(), results.matrix.counts[inside].tolist(), strict=True)
     arrows = sorted(rows, key=lambda arrow: (-arrow[2], arrow[0], arrow[1]))
     return Network(
-        tuple(sites), tuple(arrows), len(results.companions) - len(companions), max(results.chosen - max_sites, 0)
+        tuple(sites),
+        tuple(arrows),
+        (len(results.companions) - len(others)) * companions,
+        max(results.chosen - most, 0),
     )
 
 
@@ -370,8 +375,8 @@ _SITE_COLOURS = {
 _OTHER_SITE = (141, 147, 143)
 
 
-def write_network_gexf(results: SurveyResults, network: Network, out: TextIO) -> None:
-    """GEXF of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links."""
+def write_network_gexf(results: SurveyResults, network: Network, out: TextIO, format: str = "gexf") -> None:
+    """A file of the network: nodes are sites with their set, size by pages, colour by set; edges weigh their links."""
     most = max((site.pages for site in network.sites), default=1) or 1
     nodes = []
     for site in network.sites:
@@ -384,4 +389,4 @@ def write_network_gexf(results: SurveyResults, network: Network, out: TextIO) ->
         nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
     caption = survey_caption(results)
     head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows))
-    head.write(nodes, network.arrows, out)
+    head.write_as(format, nodes, network.arrows, out)

@@ -48,6 +48,11 @@ UNITS = Table(
         external_linking_pages integer: pages of other sites that link into it: the numerator of external_wif
         wif real: linking_pages / fetched; empty if fetched is 1 or 0: use linking_pages
         external_wif real: external_linking_pages / fetched; empty as wif is
+        community integer facet: Louvain community of links between the sites, the largest first; needs networkx
+        betweenness real: share of the shortest paths between two other sites that lead through it; needs networkx
+        hub real: HITS: links to sites with authority; all sites' values sum to 1
+        authority real: HITS: linked from hubs
+        core integer: k-core: the largest k of a part in which each site is linked with k others; needs networkx
         state text facet wide: empty, or why no page of the site was fetched
     """),
         *_RUN,
@@ -172,9 +177,9 @@ def _row(table: Table, values: Mapping[str, object]) -> Row:
 
 def survey_table(results: SurveyResults, name: str) -> tuple[Table, Iterator[Row]]:
     """One of TABLES, and its rows. Raises UsageError for another name."""
-    if name not in _TABLES:
-        raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(_TABLES)}")
-    table, rows = _TABLES[name]
+    if name not in TABLES:
+        raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(TABLES)}")
+    table, rows = TABLES[name]
     return table, (_row(table, values) for values in rows(results))
 
 
@@ -184,6 +189,7 @@ def _units(results: SurveyResults) -> Iterator[Values]:
         yield (
             row._asdict()
             | _unit_values(results.units[row.unit])
+            | results.centralities[row.unit]._asdict()
             | _run(results)
             | {
                 "share": row.share,
@@ -263,7 +269,7 @@ def _records(results: SurveyResults) -> Iterator[Values]:
         yield _unit_values(results.units[record.unit]) | record._asdict()
 
 
-_TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
+TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
     table.name: (table, rows)
     for table, rows in (
         (UNITS, _units),
@@ -275,11 +281,11 @@ _TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = 
         (RECORDS, _records),
     )
 }
-TABLES = tuple(_TABLES)
 
 
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
+.scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
 .drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
 @media screen and (max-width: 70rem) { .drawing { overflow-x: auto; } .drawing img { width: auto; max-width: none; } }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
@@ -295,6 +301,7 @@ def survey_report(results: SurveyResults) -> str:
     method, harvest, caption = results.method, results.harvest, survey_caption(results)
     names = [unit.short for unit in results.units[: results.chosen]]
     network = _picture(results, write_network_svg, network_of(results))
+    targets = _picture(results, write_network_svg, network_of(results, companions=False))
     fragment = _picture(results, write_fragment_svg, results.model)
     matrix = "" if results.chosen > HEAT_SITES else _picture(results, write_heat_map, names, matrix_of(results))
     curves = _picture(results, write_yield_curves, harvest)
@@ -305,9 +312,15 @@ def survey_report(results: SurveyResults) -> str:
         ("Linking to the same sites", _pair_rows("coupling-rows", results, "coupling")),
     ]
     progress = (completeness_text(harvest), round_robin_text(harvest.baseline))
+    idle = results.chosen - sum(map(_has_figures, _units(results)))
     sections = [
+        ("targets", "The surveyed sites alone", html.drawing(targets, _TARGETS)),
         ("network", "Connectivity of the sites", html.drawing(network, _NETWORK)),
-        ("indicators", "Sites of the target set", html.indicators(_figure_rows(results), method.model, results.totals)),
+        (
+            "indicators",
+            "Sites of the target set",
+            html.indicators(_figure_rows(results), method.model, results.totals, idle),
+        ),
         ("matrix", "Links between sites", html.matrix(matrix, results.chosen)),
         ("connectivity", "Connectivity", html.connectivity(results.connectivity)),
         ("fragment", "Model of the web fragment", html.drawing(fragment, _FRAGMENT)),
@@ -333,6 +346,7 @@ def survey_report(results: SurveyResults) -> str:
 
 
 _NETWORK = "Companion sites are drawn if at least two sites of the target set link to them, without global sites."
+_TARGETS = "The sites of the target set and the links between them, without companion sites."
 _FRAGMENT = "The target set, the classes of its companion set, and the links between them."
 
 
@@ -388,7 +402,7 @@ def _record_rows(results: SurveyResults) -> PagedTable:
 def _figure_rows(results: SurveyResults) -> PagedTable:
     return _value_table(
         "unit-rows",
-        _units(results),
+        filter(_has_figures, _units(results)),
         """
         site: site
         pages: fetched n
@@ -399,18 +413,29 @@ def _figure_rows(results: SurveyResults) -> PagedTable:
         to sites: out_units n
         to companions: out_companion n wide
         self-links: self_links n wide
+        community: community n
+        between: betweenness n wide
+        core: core n wide
         external WIF: external_wif n
         WIF: wif n wide
     """,
+        community=lambda row: row["community"] or "–",
+        betweenness=lambda row: "–" if row["betweenness"] is None else f"{row['betweenness']:.3f}",
+        core=lambda row: "–" if row["core"] is None else row["core"],
         share=lambda row: round(100 * row["share"]),
         external_wif=lambda row: _factor(row["external_wif"], row["external_linking_pages"], row["fetched"]),
         wif=lambda row: _factor(row["wif"], row["linking_pages"], row["fetched"]),
     )
 
 
+def _has_figures(row: Values) -> bool:
+    """Whether a site has a fetched page, and a link in or out."""
+    return bool(row["fetched"] and row["in_links"] + row["in_companion"] + row["out_links"] + row["out_companion"])
+
+
 def _factor(value: float | None, linking: int, documents: int) -> str:
     if value is None:
-        return f"{number(linking)} to the only page" if documents else "–"
+        return f"{number(linking)} to the only page" if linking and documents else "–"
     return f"{value:.2f} = {number(linking)}/{number(documents)}"
 
 

@@ -18,6 +18,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import Table
 from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url, UrlId
+from periplus.present.graphs import GRAPH_FORMATS
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.settings import Settings, as_values, nearest
 from periplus.store.datasets import redirects as all_redirects
@@ -29,6 +30,7 @@ from periplus.values import Pairs, Place, Row, frozen
 from periplus_studies import store
 from periplus_studies.analyse import (
     between,
+    centralities,
     co_inlinks,
     companion_set,
     connectivity,
@@ -72,7 +74,8 @@ from periplus_studies.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 FORMATS = {
     "report": ("html",),
-    "network": ("svg", "gexf"),
+    "network": ("svg", *GRAPH_FORMATS),
+    "targets": ("svg", *GRAPH_FORMATS),
     "matrix": ("csv", "svg"),
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
@@ -172,6 +175,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         suffixes_in=suffix_tallies(counted, fragment.units, fragment.chosen, inward=True),
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
+        centralities=centralities(counted, fragment.chosen),
     )
 
 
@@ -349,7 +353,7 @@ def table_of(folder: Path, name: str) -> tuple[Table, Iterable[Row]]:
 
 
 def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:
-    """Writes a drawing or document from FORMATS.
+    """Writes a drawing or document from FORMATS. max_sites: of a drawing; files of data have all sites.
 
     out: UTF-8, newline="". Raises UsageError for an unknown combination.
     """
@@ -358,10 +362,10 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
         raise UsageError(f"a survey has no {what} as {format}: choose among {choices}")
     title, caption = results.method.title, survey_caption(results)
     match what, format:
-        case "network", "svg":
-            write_network_svg(network_of(results, max_sites), title, caption, out)
-        case "network", _:
-            write_network_gexf(results, network_of(results, max_sites), out)
+        case "network" | "targets", "svg":
+            write_network_svg(network_of(results, max_sites, companions=what == "network"), title, caption, out)
+        case "network" | "targets", _:  # data are never cut
+            write_network_gexf(results, network_of(results, None, companions=what == "network"), out, format)
         case "matrix", "csv":
             write_matrix_csv(results, out)
         case "matrix", _:

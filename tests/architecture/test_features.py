@@ -15,6 +15,10 @@ from pathlib import Path
 import pytest
 
 from periplus.features import PLACES, Feature, features, parts
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign, SiteMark, SiteStatus
+from periplus_studies.results import mark_sites
+from periplus_studies.units import unit_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -108,6 +112,48 @@ def test_the_core_is_imported_without_any_feature(core):
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["features:"]), ran.stderr
 
 
+INTERFACE = """
+import pathlib, re, sys
+sys.path.insert(0, "tests")
+from interface import client
+from stored import page, stored
+base = pathlib.Path(sys.argv[1])
+stored(base / "c.periplus", {"https://e.org/": page("Home")}, ["https://e.org/"])
+asking = client(base)
+links = {"/", "/new", "/c/c/live"}
+for seen in range(60):
+    left = sorted(links - set(sys.argv[2:]))
+    if not left:
+        break
+    sys.argv.append(left[0])
+    answer = asking.get(left[0])
+    assert answer.status_code in (200, 303), (left[0], answer.status_code)
+    links |= set(re.findall('href="(/[a-z/]*)"', answer.text))
+    links |= {f"/c/c/{link}" for link in re.findall('href="([a-z][a-z/]*)"', answer.text) if left[0] == "/c/c/live"}
+print(len(links))
+"""
+
+
+def test_each_link_of_the_interface_leads_to_a_screen_without_any_feature(core, tmp_path):
+    ran = run(core, "-c", INTERFACE, str(tmp_path))
+    assert ran.returncode == 0 and int(ran.stdout) > 8, ran.stderr
+
+
+def test_a_name_or_a_method_of_an_absent_feature_is_refused_in_a_sentence(core):
+    code = (
+        "import pathlib, periplus\nfrom periplus.api.functions import open_collection\n"
+        "try:\n    periplus.topic\nexcept AttributeError as error:\n    print(error)\n"
+        "from periplus.jobs.runner import make_order\n"
+        "try:\n    make_order(('topic', 'train'))\nexcept periplus.errors.UsageError as error:\n    print(error)\n"
+        "from periplus.features import service\n"
+        "try:\n    service('keywords')\nexcept periplus.errors.UsageError as error:\n    print(error)\n"
+    )
+    lines = run(core, "-c", code).stdout.splitlines()
+    assert lines[0] == "module 'periplus' has no attribute 'topic': no installed feature provides it"
+    assert lines[1].startswith("'topic' cannot be a job") and "portal" not in lines[1]
+    assert lines[2] == "keywords: no installed package provides it"
+
+
 def test_help_lists_the_commands_of_features_without_importing_more_than_their_declarations(core):
     ran = run(core, "-m", "periplus", "--help-all")
     assert ran.returncode == 0 and ran.stderr == ""
@@ -142,3 +188,39 @@ def test_a_feature_that_cannot_be_imported_is_left_out_with_a_warning(tmp_path):
 def test_an_address_needs_the_feature_that_stores_collections_there(core):
     ran = run(core, "-m", "periplus", "status", "-c", "postgresql://me@localhost/crawls")
     assert (ran.returncode, ran.stderr) == (2, "periplus: postgresql: no installed package stores collections there\n")
+
+
+WITHOUT_STUDIES = """
+import sys
+sys.path.append("{tests}")
+from pathlib import Path
+from interface import client
+from periplus.api.searching import pages_with
+from periplus.errors import UsageError
+from periplus.store.sqlite import reading
+folder = Path(sys.argv[1])
+asking = client(folder.parent)
+print(*(asking.get(path).status_code for path in ("/", "/c/c/t/pages", "/surveys", "/c/c/survey")))
+print("/surveys" in asking.get("/").text, 'value="survey"' in asking.get("/").text)
+try:
+    with reading.open_reader(folder) as connection:
+        pages_with(folder, connection, "set", "target")
+except UsageError as error:
+    print(error)
+"""
+
+
+def test_without_studies_a_collection_with_a_survey_is_served_and_searched(tmp_path):
+    folder, site = tmp_path / "c.periplus", tmp_path / "site"
+    site.mkdir()
+    survey.create(folder, Campaign("Two", (unit_of("https://e.org/"),)))
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 1.0)
+    site_without(site, "studies")
+    ran = run(site, "-c", WITHOUT_STUDIES.format(tests=ROOT / "tests"), str(folder))
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == [
+        "200 200 404 404",
+        "False False",
+        "set of pages: no installed package provides it",
+    ]
+    assert survey.marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}

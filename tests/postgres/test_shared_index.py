@@ -18,7 +18,7 @@ from fsspec.implementations.local import LocalFileSystem
 from postgres_voyage import crawled_into
 
 import periplus
-from periplus.api import search_index
+from periplus.api import homes, search_index
 from periplus.api.collection import Collection
 from periplus.api.crawling import finish_indexing, start_indexing
 from periplus.api.deleting import delete
@@ -92,7 +92,7 @@ def own_answers(address, reader, name):
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE meta SET name = 'elsewhere' WHERE name = 'index'")
     folder = reader(name, replace(address, index="").text)
-    assert shared_index.shared_index(folder) is None
+    assert homes.shared_index(folder) is None
     own = pages_of(answers(folder))
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE meta SET name = 'index' WHERE name = 'elsewhere'")
@@ -315,9 +315,9 @@ def test_a_process_that_lost_the_lock_publishes_nothing(shared, reader):
                 (index_place.schema.LOCK_INDEX,),
             )
         with search_index.IndexWorker(folder) as worker:
-            search_index._finish(worker, lambda done, left: False)
+            search_index.finish(worker, lambda done, left: False)
         with pytest.raises(StoreError, match="nothing was published"):
-            shared_index.publish_index(shared_index.shared_index(folder), still_alone)
+            shared_index.publish_index(homes.shared_index(folder), still_alone)
     assert not pointer_of(shared).exists()
 
 

@@ -120,19 +120,18 @@ def ships():
         yield serving
 
 
-def order_of(server, place, folder, **more):
+def order_of(server, place, **more):
     values = {**QUICK, "resolve": tuple(server.resolve), "delay_s": 0.01, "concurrency": 1, "commit_pages": 1} | more
     settings = settings_from(values, DEFAULTS)
-    store = place if isinstance(place, str) else ""
-    return TopicalOrder(folder, (Url(server.url(SHIP)),), "ships", judge, settings, store=store)
+    return TopicalOrder(place, (Url(server.url(SHIP)),), "ships", judge, settings)
 
 
 def test_a_topical_crawl_in_a_database_equals_one_in_a_folder(tmp_path, address, ships):
     ends = []
     for place in (tmp_path / "c", address.text):
         at = len(ships.log.entries)
-        crawl_topic(order_of(ships, place, tmp_path / "c", max_pages=25), lambda progress: False)
-        ends.append(crawl_topic(order_of(ships, place, tmp_path / "c", max_pages=25), lambda progress: False))
+        crawl_topic(order_of(ships, place, max_pages=25), lambda progress: False)
+        ends.append(crawl_topic(order_of(ships, place, max_pages=25), lambda progress: False))
         pages = [(entry.host, entry.target) for entry in ships.log.entries[at:] if entry.target != "/robots.txt"]
         assert len(pages) == len(set(pages)) == 50
         assert faults_of(place) == []
@@ -144,8 +143,8 @@ def test_a_topical_crawl_in_a_database_equals_one_in_a_folder(tmp_path, address,
 def test_the_curve_of_a_topical_crawl_is_shared_in_the_database(tmp_path, address, ships, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
-    crawl_topic(order_of(ships, address.text, tmp_path / "c", max_pages=1), lambda progress: False)
-    order = order_of(ships, address.text, tmp_path / "c", max_pages=20)
+    crawl_topic(order_of(ships, address.text, max_pages=1), lambda progress: False)
+    order = order_of(ships, address.text, max_pages=20)
     end = crawl_topic(replace(order, topic_folder=folder_of(address.text)), lambda progress: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
     points = harvest_of(folder_of(address.text), "ships")
@@ -160,17 +159,14 @@ def test_a_topical_crawl_of_two_workers_judges_the_pages_of_both(place, tmp_path
             (tmp_path / name / f"{number}.txt").write_text(prose(name == "good", f"{name} {number}"))
     words = ("topic", "train", "ships", "-p", tmp_path / "good", "-n", tmp_path / "bad", "-c", topics)
     assert told(*words, cwd=tmp_path).returncode == 0
-    base = order_of(
-        ships, place, topics if isinstance(place, str) else place, max_pages=60, workers=2, concurrency=4, delay_s=0.25
-    )
+    base = order_of(ships, place, max_pages=60, workers=2, concurrency=4, delay_s=0.25)
     order = TopicalOrder(
-        base.folder,
+        base.place,
         base.seeds,
         "ships",
         judge_of(topics, "ships").judge,
         base.settings,
         topic_folder=topics,
-        store=base.store,
     )
     most = []
     end = crawl_topic(order, lambda progress: bool(most.append(progress.progress.workers)))

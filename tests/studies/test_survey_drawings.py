@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import networkx as nx
@@ -87,7 +88,29 @@ def test_graph_programs_read_the_whole_network(found):
     inner = {(source, end): data["weight"] for source, end, data in graph.edges(data=True) if source < 5 and end < 5}
     table = matrix_of(found)
     assert inner == {(a, b): table[a][b] for a in range(5) for b in range(5) if a != b and table[a][b]}
-    assert {data["set"] for _, data in graph.nodes(data=True)} == {"target", "strong"}
+    assert {data["set"] for _, data in graph.nodes(data=True)} == {"target", "strong", "private"}
+
+
+def test_files_of_data_have_all_sites_in_every_format(found):
+    for what, sites in (("network", 5 + len(found.companions)), ("targets", 5)):
+        small = io.StringIO(newline="")
+        write_survey(found, what, "gexf", small, max_sites=2)
+        graphs = [nx.read_gexf(io.BytesIO(small.getvalue().encode()), node_type=int)]
+        graphs.append(nx.read_graphml(io.BytesIO(written(found, what, "graphml").encode())))
+        graphs.append(nx.read_pajek(io.BytesIO(written(found, what, "net").encode())))
+        assert [graph.number_of_nodes() for graph in graphs] == [sites] * 3
+        assert len({graph.number_of_edges() for graph in graphs}) == 1
+        assert "s1.example" in graphs[2]
+    assert len(network_of(found, companions=False).sites) == 5
+
+
+def test_sites_without_figures_are_left_out_of_the_report_with_a_word(found):
+    unread = replace(found, figures=(found.figures[0]._replace(fetched=0), *found.figures[1:]))
+    for results, rows in ((found, 5), (unread, 4)):
+        report = written(results, "report", "html")
+        assert report.split('id="unit-rows"')[1].split("</table>")[0].count("<tr>") - 1 == rows
+        assert ("Without 1 site that has no fetched page or no link" in report) == (rows == 4)
+        assert "The surveyed sites alone" in report and 'class="scroll" tabindex="0"' in report
 
 
 def test_omitted_sites_are_counted(found):

@@ -1,6 +1,7 @@
 """Indicators, companion sites and connectivity, checked by hand on a small web and with networkx and slow code."""
 
 import math
+import sys
 from itertools import combinations
 
 import networkx as nx
@@ -9,6 +10,8 @@ import pytest
 
 from periplus.errors import UsageError
 from periplus_studies.analyse import (
+    between,
+    centralities,
     class_of,
     co_inlinks,
     companion_set,
@@ -291,6 +294,43 @@ def test_connectivity_agrees_with_networkx(seed):
         assert mine.reciprocity == pytest.approx(nx.overall_reciprocity(graph))
         assert list(mine.strong) == sorted(map(len, nx.strongly_connected_components(graph)), reverse=True)
         assert list(mine.weak) == sorted(map(len, nx.weakly_connected_components(graph)), reverse=True)
+
+
+@pytest.mark.parametrize("seed", [5, 6])
+def test_hubs_and_authorities_agree_with_networkx(seed):
+    fragment = drawn(seed, documents=400, links=150)
+    links = unit_links(fragment, DocumentModel.PAGE)
+    inside = between(links, np.arange(len(fragment.units)) < fragment.chosen)
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(fragment.chosen))
+    graph.add_weighted_edges_from(
+        zip(*(row.tolist() for row in (inside.sources, inside.ends, inside.counts)), strict=True)
+    )
+    hubs, authorities = nx.hits(graph)
+    for row in centralities(links, fragment.chosen):
+        assert (row.hub, row.authority) == pytest.approx((hubs[row.unit], authorities[row.unit]), abs=1e-4)
+        assert row.betweenness == pytest.approx(nx.betweenness_centrality(graph)[row.unit], abs=1e-5)
+
+
+def test_communities_cores_and_paths_of_two_triangles_and_a_bridge(monkeypatch):
+    ways = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3), (0, 9), (9, 0), (1, 1)]
+    source, end = np.array(sorted(ways), np.int32).T
+    links = UnitLinks(DocumentModel.PAGE, source, end, np.ones(len(ways), np.int64))
+    rows = centralities(links, 7)
+    assert [row.community for row in rows] == [1, 1, 1, 2, 2, 2, 3]
+    assert [row.core for row in rows] == [2, 2, 2, 2, 2, 2, 0]
+    assert max(rows, key=lambda row: row.betweenness).unit in (2, 3)
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    assert [(row.community, row.core, row.hub) for row in centralities(links, 7)] == [
+        (None, None, row.hub) for row in rows
+    ]
+
+
+def test_surveys_of_no_and_of_one_site_have_centralities():
+    none = np.zeros(0, np.int64)
+    links = UnitLinks(DocumentModel.PAGE, none.astype(np.int32), none.astype(np.int32), none)
+    assert centralities(links, 0) == ()
+    assert [row.hub for row in centralities(links, 1)] == [0.0]
 
 
 @pytest.mark.parametrize("seed", [7, 8])

@@ -1,6 +1,7 @@
 """Keywords: words and pauses of a text, candidates, published methods, keywords of texts and groups."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,11 +15,10 @@ from periplus_topics.analyse.keyword_measures import (
     is_passage,
     measures,
     page_measures,
-    page_rank,
-    word_graph,
+    singlerank,
 )
 from periplus_topics.analyse.keyword_reading import LONG, MOST, NOTHING, candidates, count_texts, read, together
-from periplus_topics.analyse.keywords import METHODS, Contrast, keywords_of, keywords_of_all, score_candidates
+from periplus_topics.analyse.keywords import METHODS, Contrast, keywords_of, keywords_of_all
 
 HARBOUR = (
     "The harbour museum has an old lighthouse. Visitors may climb the old lighthouse in summer; the "
@@ -142,36 +142,39 @@ def test_a_word_of_every_text_is_no_keyword_by_tfidf():
     assert keywords_of(texts[0], count_texts(texts), 1, "tfidf")[0].text in ("bees", "bees bees")
 
 
-def test_ranks_of_words_equal_the_plain_formula():
-    graph = word_graph(read(HARBOUR, "en"), GRAPH_WINDOW)
-    n = graph.weights.shape[0]
-    score = dict.fromkeys(range(n), 1 / n)
-    table = graph.weights.toarray()
+def test_singlerank_equals_the_plain_formula():
+    text = read(HARBOUR, "en")
+    words = [key for key, stop in zip(text.keys.tolist(), text.stops.tolist(), strict=True) if not stop]
+    near = Counter(
+        pair
+        for at, word in enumerate(words)
+        for other in words[at + 1 : at + GRAPH_WINDOW]
+        for pair in ((word, other), (other, word))
+        if word != other
+    )
+    out, score = Counter(), dict.fromkeys(words, 1 / len(set(words)))
+    for (word, _), times in near.items():
+        out[word] += times
     for _ in range(200):
         score = {
-            to: (1 - DAMPING) / n
-            + DAMPING * sum(score[at] * table[at, to] / table[at].sum() for at in range(n) if table[at, to])
-            for to in range(n)
+            to: (1 - DAMPING) / len(score)
+            + DAMPING * sum(score[word] * times / out[word] for (word, end), times in near.items() if end == to)
+            for to in score
         }
-    assert page_rank(graph.weights, np.full(n, 1 / n)) == pytest.approx([score[at] for at in range(n)], abs=1e-5)
+    phrases = candidates(text)
+    scores = singlerank(text, phrases, NOTHING)
+    ranked = np.flatnonzero(np.isfinite(scores))
+    assert len(ranked) > 5
+    for at in ranked.tolist():
+        place = int(phrases.places[phrases.first[at]])
+        keys = text.keys[place : place + int(phrases.sizes[at])].tolist()
+        assert scores[at] == pytest.approx(sum(score.get(key, 0.0) for key in keys), abs=1e-5)
 
 
-@pytest.mark.parametrize("method", ["singlerank", "positionrank", "multipartiterank", "topicrank"])
-def test_graph_methods_find_a_repeated_phrase(method):
+def test_singlerank_finds_a_repeated_phrase():
     assert "harbour museum" in [
-        keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), NOTHING, 3, method)
+        keyword.text.lower() for keyword in keywords_of(read(HARBOUR, "en"), NOTHING, 3, "singlerank")
     ]
-
-
-def test_topicrank_gives_one_phrase_per_topic():
-    found = score_candidates(
-        read("Old lighthouse here. The lighthouse there. Bread everywhere.", "en"), NOTHING, "topicrank"
-    )
-    written = {
-        found.text.original_words(int(found.phrases.places[found.phrases.first[at]]), int(found.phrases.sizes[at]))
-        for at in found.best(10)
-    }
-    assert len([phrase for phrase in written if "lighthouse" in phrase.lower()]) == 1
 
 
 def test_keywords_of_a_group_distinguish_it_from_the_rest():

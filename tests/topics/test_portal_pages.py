@@ -230,3 +230,17 @@ def test_a_date_without_hour_is_shown_without_hour():
     feed = tree(files, "feed.atom")
     assert feed.find(f"{ATOM}entry/{ATOM}published") is None
     assert feed.find(f"{ATOM}entry/{ATOM}updated") is not None
+
+
+def test_the_front_page_says_how_old_its_newest_story_is_and_its_counts_agree():
+    fresh, old = (portal_files(edition(made=NOW + days * DAY))["index.html"].decode() for days in (1, 30))
+    assert "No story since" not in fresh
+    assert "No story since 12 May 2026" in old or "No story since 13 May 2026" in old
+    for page in (fresh, old):
+        telling = re.search(r"stories from (\d+) sites", page)[1]
+        assert re.search(rf"\d+ sites to read of {telling}, with their feeds", page)
+
+
+def test_links_in_text_are_underlined():
+    rule = next(line for line in FILES["portal.css"].decode().splitlines() if line.startswith(".tellers a"))
+    assert "main p a" in rule and "text-decoration: underline" in rule

@@ -61,9 +61,9 @@ TREE = MapNode(
 )
 
 
-def drawn(tree=TREE, facts=None, room=(1200, 820), **look):
+def drawn(tree=TREE, facts=None, room=(1200, 820), by="rank", form="icicle", colour="folder"):
     out = io.StringIO(newline="")
-    write_chart(tree, facts or facts_of(), out, room=room, **look)
+    write_chart(tree, facts or facts_of(), out, (by, form, colour), room)
     return etree.fromstring(out.getvalue().encode("utf-8"))
 
 

@@ -226,3 +226,33 @@ def test_every_measure_of_a_long_page_is_finite(many, words):
     blocks = Blocks.of([Block(BlockKind.PARAGRAPH, text, "div/p") for text in texts])
     found = marking.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
     assert np.isfinite(found).all()
+
+
+def test_a_table_and_a_list_of_definitions_keep_their_heads_and_keys():
+    """Heads and keys are short or links; each list is one part, content or not."""
+    rng = random.Random(5)
+    story = "".join(f"<p>{sentences(rng, 4)}</p>" for _ in range(3))
+    rows = "".join(
+        f"<tr><td><a href='/{word}'>{word}</a><td>{number}<td>{sentences(rng, 1)}" for number, word in enumerate(WORDS)
+    )
+    terms = "".join(f"<dt><a href='/{word}'>{word}</a><dd>{sentences(rng, 1)}" for word in WORDS)
+    table = f"<table><tr><th>package<th><a href='#s'>size</a><th>description</tr>{rows}</table>"
+    blocks = blocks_of(read_page(f"<title>A page</title><div class=text>{story}{table}<p>x</p><dl>{terms}</dl></div>"))
+    parts = parts_of(blocks)
+    for name in ("table", "dl"):
+        inside = [part for block, part in zip(blocks, parts, strict=True) if f"/{name}" in block.path]
+        assert set(inside) == {Part.CONTENT}
+
+
+def test_a_page_whose_blocks_were_all_left_out_keeps_its_long_ones(monkeypatch):
+    """But neither comments, links nor short blocks."""
+    text = sentences(random.Random(3), 3)
+    page = (
+        f"<title>A thread</title><h1>A thread</h1><p>short</p><div class=thread><p>{text}</p></div>"
+        f"<div class=comments><p>{text} again</p></div><nav><p>{text} menu</p></nav><p><a href=/a>{text} link</a></p>"
+    )
+    blocks = blocks_of(read_page(page))
+    monkeypatch.setattr(marking, "_scores", lambda batch: np.zeros(sum(len(one.blocks) for one in batch), np.float32))
+    assert texts(blocks, parts_of(blocks), Part.CONTENT) == [text]
+    few = f"{page}<div class=other><p>{'word ' * 9}</p></div>"
+    assert texts(blocks_of(read_page(few)), parts_of(blocks_of(read_page(few))), Part.CONTENT) == [text]

@@ -185,3 +185,17 @@ def test_feeds_have_the_dates_of_their_entries() -> None:
         feed_dates(b"<urlset><url><loc>/a</loc><lastmod>2024-01-01</lastmod></url></urlset>", Url("https://e.org/s"))
         == {}
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "when"),
+    [
+        ({"feed": at("2022-02-10T00:00")}, "2022-02-10"),
+        ({"source": '<meta property="article:published_time" content="2022-02-10T00:00:00-05:00">'}, "2022-02-10"),
+        ({"source": '<meta property="article:published_time" content="2022-02-10T00:00:01Z">'}, ""),
+    ],
+)
+def test_midnight_to_the_second_is_a_day_without_an_hour(known: dict[str, object], when: str) -> None:
+    found = dated(**known)  # type: ignore[arg-type]
+    assert found.whole_day == bool(when)
+    assert not when or found.when == at(when)

@@ -13,7 +13,7 @@ from periplus.errors import UsageError
 from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason
-from periplus.present.graphs import COLUMNS, GEXF, write_gexf, write_graphml
+from periplus.present.graphs import COLUMNS, GEXF, write_graph
 
 HOSTILE = 'a\x00\x1b<b attr="x">&amp;\'\ud800\ufffe ]]> \u202e\t\nend'
 ABOUT = About("run 1", "https://e.org/", 0.0, 0.85, 42, parameters=(("include", HOSTILE),))
@@ -60,11 +60,11 @@ def written(write, *values, **options):
 
 
 def gexf(graph, facts, **options):
-    return nx.read_gexf(io.BytesIO(written(write_gexf, graph, facts, ABOUT, **options)), node_type=int)
+    return nx.read_gexf(io.BytesIO(written(write_graph, graph, facts, ABOUT, **options)), node_type=int)
 
 
 def graphml(graph, facts, **options):
-    found = nx.read_graphml(io.BytesIO(written(write_graphml, graph, facts, ABOUT, **options)))
+    found = nx.read_graphml(io.BytesIO(written(write_graph, graph, facts, ABOUT, format="graphml", **options)))
     return nx.relabel_nodes(found, {name: int(name.removeprefix("n")) for name in found})
 
 
@@ -141,20 +141,20 @@ def test_weights_that_readers_ignore_are_refused_before_writing(weights):
     graph, facts = graph_of(3, {(0, 1), (0, 2)})
     out = io.StringIO()
     with pytest.raises(UsageError, match="greater than 0"):
-        write_gexf(graph, facts, ABOUT, out, weights=np.array(weights))
+        write_graph(graph, facts, ABOUT, out, weights=np.array(weights))
     assert out.getvalue() == ""
 
 
 def test_facts_of_another_graph_are_refused():
     with pytest.raises(UsageError, match="facts of 2 pages"):
-        write_gexf(graph_of(3, ())[0], graph_of(2, ())[1], ABOUT, io.StringIO())
+        write_graph(graph_of(3, ())[0], graph_of(2, ())[1], ABOUT, io.StringIO())
 
 
 def test_gephi_column_names_differ_without_case_and_edges_have_no_ids():
     names = [name.lower() for name in COLUMNS]
     assert len(set(names)) == len(names)
     assert {"id", "label", "size", "type", "x", "y", "color", "weight"}.isdisjoint(names)
-    root = etree.fromstring(written(write_gexf, *graph_of(3, {(0, 1), (1, 2)}), ABOUT))
+    root = etree.fromstring(written(write_graph, *graph_of(3, {(0, 1), (1, 2)}), ABOUT))
     edges = list(root.iter(f"{{{GEXF}}}edge"))
     assert all(set(edge.attrib) == {"source", "target", "weight"} for edge in edges)
     assert root.find(f".//{{{GEXF}}}edges").get("count") == "2"

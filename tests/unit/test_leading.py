@@ -28,6 +28,17 @@ def test_the_leading_sentence_is_the_first_of_the_first_content_paragraph():
     assert leading_sentence(blocks, [Part.NAVIGATION, Part.CONTENT, Part.CONTENT]) == FIRST
 
 
+def test_notes_on_the_page_are_no_lead():
+    notes = [
+        "UPDATE: this article was corrected after the harbour master had called our office.",
+        "Editor's note: names were changed at the request of the family, who live in the port.",
+        "Updated at 14:10: the ferry company has answered our questions about the tickets.",
+    ]
+    assert leading_sentence([*map(paragraph, notes), paragraph(FIRST)], None) == FIRST
+    ours = "Updated rules for pilots come into force in May, and every harbour has to name a deputy."
+    assert leading_sentence([paragraph(ours)], None) == ours
+
+
 def test_bylines_titles_and_lists_of_links_are_skipped():
     links = paragraph(FIRST.upper(), link_chars=len(FIRST))
     assert (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from urllib.parse import parse_qsl
 
 import pytest
@@ -118,6 +119,13 @@ def test_links_that_log_out_or_delete_are_avoided(path):
 @pytest.mark.parametrize("path", ["/", "/deletedness", "/blog/outlook", "/catalog-outlet", "/undeleted", "/login"])
 def test_other_links_are_followed(path):
     assert avoidance_reason(Url("https://a.test" + path), LOGIN) == ""
+
+
+def test_only_forms_and_cookies_make_a_session_which_one_worker_keeps():
+    cookies = cookies_of(visit(), Headers((("set-cookie", "sid=1"),)), 1000.0)
+    assert len(cookies) == 1
+    token = Login("token", LOGIN.origins)
+    assert LOGIN.has_session and replace(token, cookies=cookies).has_session and not token.has_session
 
 
 def test_cookies_are_sent_to_their_host_path_and_scheme():

@@ -64,6 +64,43 @@ def words(element) -> list[str]:
     return re.findall(r"[^\s|]+", " ".join(element.itertext()).replace("|", ""))
 
 
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("<p>H<sub>2</sub>O, 10<sup>6</sup>", "H<sub>2</sub>O, 10<sup>6</sup>"),
+        (r"<p>\(a_1^2\) and \[b*c\] *x*", r"$a_1^2$ and $$b*c$$ \*x\*"),
+        (
+            "<p>is <math><mi>x</mi><annotation encoding='application/x-tex'>x=\\frac12</annotation></math>.",
+            r"is $x=\frac12$.",
+        ),
+        ("<p><math alttext='y_1' display=block><mi>y</mi></math>", "$$y_1$$"),
+        (
+            "<p><span class=katex><math><mi>y</mi><annotation encoding='application/x-tex'>y_1</annotation></math>"
+            "<span class=katex-html aria-hidden=true>y1</span></span>",
+            "$y_1$",
+        ),
+        ("<p>so <script type='math/tex'>z^2</script>.<script>no()</script>", "so $z^2$."),
+        ("<p hidden>no<p>yes<div hidden><ul><li>no</ul></div><p>a<span hidden>no</span>b", "yes\n\nab"),
+        (
+            "<table><tr><th>A<th>B<tr><td>1<td><ul><li>x<li>y</ul><tr><td>2<td><pre>a()\nb()</pre></table>",
+            "| A | B |\n| --- | --- |\n| 1 | - x<br>- y |\n| 2 | `a()`<br>`b()` |",
+        ),
+        (
+            "<table><tr><td>a<td><pre>b|c</pre><tr><td>d<td>e</table>",
+            "|  |  |\n| --- | --- |\n| a | `b\\|c` |\n| d | e |",
+        ),
+        (
+            "<figure class='highlight python'><table><tr><td class=gutter><pre>1\n2</pre><td class=code>"
+            "<pre><span class=line>a = 1</span><br><span class=line>b = 2</span></pre></table></figure>",
+            "```python\na = 1\nb = 2\n```",
+        ),
+        ("<pre><span class=linenos>1</span>a\n<span class=linenos>2</span>b</pre>", "```\na\nb\n```"),
+    ],
+)
+def test_formulas_lists_in_cells_and_code_stay_and_hidden_elements_and_line_numbers_go(source, expected):
+    assert written(source) == expected
+
+
 def test_text_that_looks_like_markup_is_escaped():
     for text in ("1. a", "- a", "+ a", "# a", "> a", "=== ", "---", "a_b_c", "__x__", "*a*", "[a](b)", "![a](b)", "<i>",
                  "&copy;", "`a`", "~~a~~", "a\\*b", "12) x", "| a | b |"):  # fmt: skip

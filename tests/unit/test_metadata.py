@@ -40,6 +40,8 @@ def test_a_page_without_metadata_has_empty_values():
     [
         ("<html lang=CS>", "de", "cs"),
         ("<html xml:lang=pt_BR>", "", "pt-br"),
+        ("<html><body lang=el>", "de", "el"),
+        ("<html lang=cs><body lang=el>", "", "cs"),
         ("<meta http-equiv=content-language content=sk>", "de", "sk"),
         ("<p>", "de", "de"),
         ("<p>", "de, en", ""),

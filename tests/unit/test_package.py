@@ -70,6 +70,8 @@ def test_sql_returns_a_table(folder):  # noqa: F811
     assert ("ok", 4) in [(row.reason, row.many) for row in rows]
     assert [str(kind) for kind in rows.to_pandas().dtypes] == ["string", "Int64", "Float64"]
     assert periplus.sql(folder, "SELECT 1 AS one WHERE 0").to_dicts() == []
+    mixed = periplus.sql(folder, "SELECT 1 AS a, 0.5 AS b, 'c' AS c, NULL AS d UNION SELECT 2, 1, 'e', NULL")
+    assert [str(field.type) for field in mixed.to_arrow().schema] == ["int64", "double", "string", "string"]
     with pytest.raises(UsageError):
         periplus.sql(folder, "DELETE FROM url")
 

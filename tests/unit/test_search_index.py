@@ -339,6 +339,35 @@ def test_compounds_match_their_words_and_vice_versa(fill, query, answers):
     assert [number for number in ids(folder, query) if number < 10] == answers
 
 
+EAST_ASIAN = {  # question as people write it: title and text of the page that answers it
+    "データのバックアップ方法": ("バックアップ", "大切なデータを保存し、バックアップを取る方法を説明します。"),
+    "プリンターを設定するには": ("プリンター", "プリンターの設定は管理画面で行います。"),
+    "認証とアクセス制御の違い": ("アクセスの制御", "認証は利用者を確かめ、アクセスの制御は権限を定めます。"),
+    "パスワードを忘れた": ("ログイン", "パスワードをお忘れの方は、再発行の手続きをしてください。"),
+    "如何备份数据": ("备份", "本章说明数据的备份与恢复。"),
+    "键盘输入法设置": ("输入法", "用键盘输入汉字之前，请先设置输入法。"),
+    "怎样安装打印机驱动": ("打印机", "连接打印机以后安装驱动程序。"),
+    "網路連線失敗怎麼辦": ("網路", "如果網路無法連線，請檢查線路。"),
+    "無法開啟檔案": ("檔案", "檔案開啟時發生錯誤的原因。"),
+    "데이터백업방법": ("백업", "데이터를 안전하게 백업하는 방법입니다."),
+    "비밀번호변경하기": ("비밀번호", "비밀번호를 변경하려면 설정을 여세요."),
+    "프린터설치": ("프린터", "프린터를 설치한 다음 다시 시작합니다."),
+    "วิธีสำรองข้อมูล": ("การสำรอง", "บทนี้อธิบายการสำรองและกู้คืนข้อมูล"),
+    "เปลี่ยนรหัสผ่านอย่างไร": ("รหัสผ่าน", "ผู้ใช้เปลี่ยนหรือตั้งรหัสผ่านใหม่ได้"),
+    "ติดตั้งเครื่องพิมพ์": ("เครื่องพิมพ์", "ขั้นตอนการติดตั้งและตั้งค่าเครื่องพิมพ์"),
+}
+
+
+def test_questions_without_blanks_are_answered_by_their_pairs_of_characters(fill):
+    """As a phrase most of them are on no page."""
+    folder = fill(
+        *(page(number, *(title, text(words))) for number, (title, words) in enumerate(EAST_ASIAN.values(), 1))
+    )
+    first = {question: ids(folder, question)[:1] for question in EAST_ASIAN}
+    assert [question for number, question in enumerate(EAST_ASIAN, 1) if first[question] != [number]] == []
+    assert ids(folder, '"データのバックアップ方法"') == []
+
+
 def test_facets_count_the_matching_pages(fill):
     facets = {
         facet.name: dict(facet.values)

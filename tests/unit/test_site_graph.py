@@ -120,7 +120,7 @@ def test_a_folder_has_the_same_colour_in_all_pictures(form: str) -> None:
     drawn, out = site_graph(facts, graph, tree), io.StringIO()
     colours = dict(zip(drawn.parts, drawn.hues, strict=True))
     nodes = map_tree(tree, facts.rank, facts.size_bytes, graph.fetched, max_nodes=100)
-    write_chart(nodes, facts, out, by="pages", form=form)
+    write_chart(nodes, facts, out, ("pages", form, "folder"))
     link = r'<a href="https://e.org(/[a-z]/)[^"]*"[^>]*>\s*(?:<title>[^<]*</title>)?\s*<\w+ class="(\w+)'
     places = re.findall(link, out.getvalue())
     assert {colours[folder] for folder, _ in places} == {hue for _, hue in places} == set(colours.values()) - {"grey"}

@@ -40,6 +40,13 @@ def run(*words):
     return CliRunner().invoke(main, [*map(str, words)])
 
 
+def test_trends_are_of_the_whole_collection_and_shown_for_one_site_only(folder, tmp_path):
+    alone = stored(tmp_path / "one.periplus", {A: page("Home of A")}, [A])
+    for place, runs in ((folder, 0), (alone, 1)):
+        with contextlib.closing(reading.connect(place)) as connection:
+            assert len(report_data(connection, "a.org", RankOrder(), 0.0).trends) == runs
+
+
 def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
     with contextlib.closing(reading.connect(folder)) as connection:
         report = sites_report(connection, 0.0)

@@ -229,7 +229,7 @@ def test_a_site_whose_pages_compress_better_with_their_text_gets_no_dictionary(w
     writer.put(*[(str(at), Fetched(200, HTML, body), document(body, text)) for at, (body, text) in enumerate(pages)])
     writer.page("next", *pages[0])
     assert writer.rows("SELECT count(*) FROM dictionary") == [(0,)]
-    assert writer.rows("SELECT sum(length(data)) * 2 < sum(length(text)) FROM body") == [(1,)]
+    assert writer.rows("SELECT sum(length(data)) * 5 < sum(length(text)) * 4 FROM body") == [(1,)]
     assert (writer.contents.body(url_id(HOME + "7")), writer.contents.text(url_id(HOME + "7"))) == pages[7]
 
 

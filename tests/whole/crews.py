@@ -43,9 +43,7 @@ class Crew:
         self.web, self.folder, self.hosts, self.store = web, folder, hosts, store
         values = {"sitemaps": False, "delay_s": 0.05, **values}
         settings = settings_from({**QUICK, "resolve": web.resolve, **values})
-        self._order = CrawlOrder(
-            folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings), store=store
-        )
+        self._order = CrawlOrder(store or folder, tuple(canonical(web.url(host)) for host in hosts), workable(settings))
         flags = [*flags_for(web.resolve, **values), "--no-sitemaps"]
         words = command("crawl", *self._order.starts, *(("-c", store) if store else ("-o", folder)), "-q", *flags)
         self._said = folder.with_name(f"{folder.name}-said.txt")

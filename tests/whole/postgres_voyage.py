@@ -61,9 +61,7 @@ class StoredCollection(Collection):
 
 def crawling_order(address: str, server: Server, *starts: str, **values: object) -> CrawlOrder:
     """starts: hosts; values: settings."""
-    return CrawlOrder(
-        Path(), tuple(canonical(server.url(start)) for start in starts), settings_for(server, **values), store=address
-    )
+    return CrawlOrder(address, tuple(canonical(server.url(start)) for start in starts), settings_for(server, **values))
 
 
 def crawled_into(

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from postgres_voyage import StoredCollection
@@ -34,7 +33,7 @@ def here(tmp_path, monkeypatch):
 def checked(address, server, start, *, stop=lambda progress: False, **values):
     """Checks in this process; returns (end, issues)."""
     settings = settings_for(server, **{**DEFAULTS, **values})
-    order = CrawlOrder(Path(), (canonical(server.url(start)),), settings, store=address.text)
+    order = CrawlOrder(address.text, (canonical(server.url(start)),), settings)
     end = check(CheckOrder(order), stop)
     issues = issues_of(folder_of(address.text), settings, near=False)
     store_issues(address.text, end.run_id, issues)

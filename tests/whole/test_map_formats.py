@@ -68,13 +68,14 @@ def test_the_graph_is_the_same_in_every_format(site: Collection, tmp_path: Path)
     for format, read in (
         ("gexf", networkx.read_gexf),
         ("graphml", networkx.read_graphml),
+        ("net", networkx.read_pajek),
     ):
         path = tmp_path / f"graph.{format}"
         with path.open("w", encoding="utf-8") as out:
             mapped.write_graph(out, format=format)
         graph = read(path)
         assert (graph.number_of_nodes(), graph.number_of_edges()) == (PAGES, edges), format
-    with pytest.raises(UsageError, match="gexf or graphml"):
+    with pytest.raises(UsageError, match="choose gexf, graphml, net"):
         mapped.write_graph(io.StringIO(), format="dot")
 
 

@@ -219,7 +219,7 @@ def test_links_are_scanned_once_and_pages_indexed_once_for_any_number(folder, tm
     with IndexWorker(folder) as follower:
         while beside and follower.step():
             pass
-        assert index_follower._finish(follower, lambda done, left: False, listen=not beside)
+        assert index_follower.finish(follower, lambda done, left: False, listen=not beside)
     again = 0 if beside else len(put) - 31  # pages with changed parts were indexed by then
     assert (len(put) - again, len(set(put)), len(passes)) == (31, 31, 1)
     assert contents(folder) == expected

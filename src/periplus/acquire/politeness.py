@@ -150,7 +150,7 @@ def suspend(pace: Pace, until: float, why: str) -> Pace:
 
 
 def _put_off(pace: Pace, until: float, why: str) -> Pace:
-    """As `replace`, which takes five times as long."""
+    """Built directly: `replace` takes three times as long."""
     return Pace(pace.delay_s, pace.rate, max(pace.not_before, until), pace.strikes, pace.answered, why)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -113,8 +112,7 @@ def order_for(
     place: a folder or a database address. Raises UsageError for an unknown issue kind or severity, NoCollection.
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
-    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    order = CrawlOrder(folder, starts or known_starts(place), settings, store=store)
+    order = CrawlOrder(place, starts or known_starts(place), settings)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from periplus.api.crawling import CrawlOrder, PolicyMaker, run_worker
 from periplus.children import Parent
-from periplus.features import parts
+from periplus.features import is_address, parts
 from periplus.logs import JsonLines, configure_child
 from periplus.model.web import Url
 from periplus.settings import settings_from
@@ -21,12 +21,11 @@ def main() -> None:
     content = parent.order
     JsonLines.run = content["run_id"]
     order = CrawlOrder(
-        Path(content["folder"]),
+        content["place"] if is_address(content["place"]) else Path(content["place"]),
         tuple(map(Url, content["starts"])),
         settings_from(content["settings"]),
         content["rules"],
         content["kind"],
-        store=content["store"],
         further=tuple((name, value) for name, value in content["further"]),
     )
     signal.signal(signal.SIGTERM, lambda number, frame: parent.ended.set())

@@ -79,22 +79,21 @@ REOPENABLE = (
 class CrawlOrder:
     """What to crawl, where to store it, and how."""
 
-    folder: Path  # if `store` is set, only its periplus.toml is used
+    place: Place  # a folder, or a database address
     starts: tuple[Url, ...]
     settings: Settings
     rules: str = ""  # TOML with the tables [[site]] and [[script]]
     kind: str = "crawl"  # or "refresh": request known URLs again
     due_only: bool = False  # refresh: only pages that are due
-    store: str = ""  # database address of the collection, instead of the folder
     part: str = ""  # "2/4": the collection is the second of four that share a web; empty: as stored in the collection
     exchange: str = ""  # folder or object storage URL through which parts exchange URLs; empty: as before
     until_all_done: bool = False  # an idle part waits until all parts are idle
     further: Pairs = ()  # (name, value): further data for the policy of this kind of run
 
     @property
-    def place(self) -> Place:
-        """The folder or the database address."""
-        return self.store or self.folder
+    def folder(self) -> Path:
+        """Folder of the periplus.toml that applies: of the collection, or for a database the working directory."""
+        return self.place if isinstance(self.place, Path) else Path()
 
     @property
     def home(self) -> CrawlHome:
@@ -411,7 +410,7 @@ class Supervisor:
         self._ticked, self._paused_s = self._started, 0.0  # paused time does not count towards max_time
         self._deaths = 0  # workers that failed
         self._index_worker: subprocess.Popen[bytes] | None = None
-        shares_index = not order.store or database_at(order.store).shares_index(order.store)
+        shares_index = isinstance(order.place, Path) or database_at(order.place).shares_index(order.place)
         self._is_indexed = order.settings.storage.index and shares_index
         self.stop_note = ""
         self.exchange = (
@@ -457,7 +456,7 @@ class Supervisor:
         if not self.stop_note and places > 0 and self._needs_worker():
             self._workers.append(start_worker(self._order, self._run_id))
         if self._index_worker is None and self._is_indexed and self.elapsed_s > INDEX_AFTER_S:
-            self._index_worker = start_indexing(self._order.store or self._order.folder)
+            self._index_worker = start_indexing(self._order.place)
         return bool(self.stop_note)
 
     def _progress(self) -> Progress:
@@ -529,8 +528,7 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
         "-m",
         "periplus.api.child",
         order={
-            "folder": str(order.folder),
-            "store": order.store,
+            "place": str(order.place),
             "run_id": run_id,
             "starts": order.starts,
             "settings": as_values(order.settings),
@@ -634,8 +632,7 @@ def refresh_order(place: Place, given: Mapping[str, Any], *, due_only: bool = Fa
     # the settings of a check do not describe how the site is crawled
     crawls = [record for record in records if record.kind != CHECK] or records
     settings = settings_from(given, last_settings(crawls[-1].settings))
-    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
-    return CrawlOrder(folder, starts, settings, kind=REFRESH, due_only=due_only, store=store)
+    return CrawlOrder(place, starts, settings, kind=REFRESH, due_only=due_only)
 
 
 def refresh(order: CrawlOrder, watch: Callable[[Progress], bool], clock: Clock | None = None) -> RefreshEnd:

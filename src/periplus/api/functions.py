@@ -71,7 +71,7 @@ def crawl(
     starts, settings = _starts(start, settings)
     where = Path(site_name(starts[0]) + SUFFIX) if folder is None else folder
     if is_address(str(where)):
-        order = CrawlOrder(Path(), starts, settings_from(settings), store=str(where))
+        order = CrawlOrder(str(where), starts, settings_from(settings))
     else:
         where = Path(where)
         order = CrawlOrder(where, starts, settings_from(settings, read_settings(where / SETTINGS_FILE)))

@@ -30,6 +30,7 @@ from periplus.api.facts import (
     why_no_map,
 )
 from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.files import replace_file
 from periplus.model.graph import LinkGraph
 from periplus.model.ports import RunRecord
@@ -38,7 +39,7 @@ from periplus.model.tables import SEGMENT_OTHER
 from periplus.model.visit import Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.charts import write_chart
-from periplus.present.graphs import write_gexf, write_graphml
+from periplus.present.graphs import GRAPH_FORMATS, write_graph
 from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_files, write_map_json
 from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
@@ -195,24 +196,21 @@ class Site:
         `present.charts`.
         """
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, by=by, form=form, colour=colour)
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, (by, form, colour))
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
-        """Writes pages and links as gexf or graphml; see `present.graphs`."""
-        if format in ("gexf", "graphml"):
-            (write_gexf if format == "gexf" else write_graphml)(self.graph, self.facts, self.about, out)
-        else:
-            raise UsageError(f"unknown graph format {format!r}: choose gexf or graphml")
+        """Writes pages and links as gexf, graphml or net (Pajek); see `present.graphs`."""
+        if format not in GRAPH_FORMATS:
+            raise UsageError(f"unknown graph format {format!r}: choose {', '.join(GRAPH_FORMATS)}")
+        write_graph(self.graph, self.facts, self.about, out, format=format)
 
     def to_networkx(self) -> networkx.DiGraph[Url]:
         """Pages and links as a networkx graph: nodes are URLs with a `title`.
 
         Raises UsageError if networkx is not installed.
         """
-        try:
+        with extra_needed():
             import networkx
-        except ImportError:
-            raise UsageError("this graph needs networkx: pip install networkx") from None
         from scipy.sparse import csr_array
 
         count = len(self.graph.pages)

@@ -110,17 +110,16 @@ def crawl(
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     place = collection or Path(site_name(urls[0]) + SUFFIX)
-    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     if rate is not None:
         flags["delay_s"] = 1 / rate
-    settings = settings_of(flags, folder)
+    settings = settings_of(flags, place if isinstance(place, Path) else Path())
     sharing = {name: flags[name] for name in ("part", "exchange", "until_all_done")}
-    order = CrawlOrder(folder, urls, settings, store=store, **sharing)
+    order = CrawlOrder(place, urls, settings, **sharing)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(settings)
     if fresh:
-        _clear_store(store) if store else _delete(folder)
+        _clear_store(place) if isinstance(place, str) else _delete(place)
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         if flags["on"]:
@@ -130,7 +129,7 @@ def crawl(
     summary(
         end,
         str(order.home),
-        f"periplus {'status' if store else 'map'} -c {shlex.quote(str(order.home).removesuffix('/'))}",
+        f"periplus {'status' if isinstance(place, str) else 'map'} -c {shlex.quote(str(order.home).removesuffix('/'))}",
     )
     sys.exit(EXIT_INTERRUPT if stopping.asked else exit_code(end))
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # `periplus map`: the structure of a crawled site, as a tree to read or a file for programs.
 
-FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "sitemap")
+FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "net", "sitemap")
 MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
 FORMS = ("icicle", "treemap", "sunburst")  # the same
 COLOURS = ("folder", "segment")  # the same
@@ -85,7 +85,7 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
     xhtml    one page for a browser, up to 50,000 pages
     pdf      for paper, up to 10,000 pages
     svg      areas by --by: an icicle, a treemap or a sunburst, by --chart
-    gexf graphml          the graph of links, for Gephi, networkx, igraph, yEd
+    gexf graphml net      the graph of links, for Gephi, networkx, igraph, yEd, Pajek
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
     For a collection in PostgreSQL, the sizes of images and scripts found by a check are missing.

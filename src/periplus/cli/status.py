@@ -69,7 +69,7 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
     points = points_of(folder)
     with open_output(output, exact=format != "table") as out:
         if format == "svg":
-            from periplus.present.trends import write_trends
+            from periplus.present.diff import write_trends
 
             write_trends(points, folder.name.removesuffix(SUFFIX), out)
             return

@@ -27,6 +27,7 @@ from periplus.model.page import (
 
 _CODE = BLOCK_KIND_CODES[BlockKind.CODE]
 LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: longer than any real tag
+WORD_CHARS = 8  # least length of a block whose language is detected by itself
 CHARS_LEAST = 100  # least length of a block in the page's script
 FOREIGN_CHARS = 8, 20  # for a block mostly beyond ASCII; for a plain ASCII block on a page in another script
 ASKED_MOST = 40  # blocks per page: 10 us each
@@ -61,7 +62,7 @@ def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], languag
     if not strange:
         return blocks
     asked = {block: strange[block] for block in sorted(strange)[:ASKED_MOST]}
-    others = {block: language_of(words) for block, words in asked.items()}
+    others = {block: language_of(words) if len(words) >= WORD_CHARS else "" for block, words in asked.items()}
     if foreign and not all(others.values()):
         together = language_of("\n".join(words for words in asked.values() if len(words) < CHARS_LEAST))
         others = {block: other or together for block, other in others.items()}

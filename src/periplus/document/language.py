@@ -79,9 +79,12 @@ LONGEST = 5  # letters of the longest n-gram
 _STEP = 0.25  # of a weight, in nats
 
 
-_LEAST_LETTERS = 8  # fewer are not enough; for ideographs and the like a third
-# samples of a long text, evenly spaced: 200 letters identify 99.9 of 100 texts (quality/charset)
-_SAMPLES, _SAMPLE_CHARS = 4, 50
+# fewer are not enough: in Latin script, in others (ideographs and the like count three times)
+_LEAST_LATIN, _LEAST_OTHERS = 6, 3
+# samples of a long text, evenly spaced. 200 letters of prose identify 99.9 of 100 texts (quality/charset), but a page
+# has code, names and quotations too: of 225 long pages of a manual four samples mistook 9, sixteen 1
+_SAMPLES, _SAMPLE_CHARS = 16, 50
+_KANA_SHARE = 0.1  # least share of kana among the characters of a Japanese text
 _UNITS = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 # Lead of the most likely language over the next, in nats divided by the square root of the letters, as in training
 _SURE = 0.05
@@ -134,11 +137,15 @@ def language_of(text: str) -> str:
 
 
 def _likeliest(scores: dict[str, float], letters: int) -> str:
-    if not scores or letters < _LEAST_LETTERS:
+    if _is_short(scores, letters):
         return ""
     best = max(scores, key=scores.__getitem__)
     others = [score for language, score in scores.items() if language != best]
     return "" if others and scores[best] - max(others) < _SURE * sqrt(letters) else best
+
+
+def _is_short(scores: dict[str, float], letters: int) -> bool:
+    return not scores or letters < (_LEAST_LATIN if "en" in scores else _LEAST_OTHERS)
 
 
 def page_language(declared: str, text: str) -> str:
@@ -149,7 +156,7 @@ def page_language(declared: str, text: str) -> str:
     tag = _TAG.match(declared.strip().lower())
     tagged = _OTHER_NAMES.get(tag[0], tag[0]) if tag else ""
     scores, letters = _scores(text)
-    if not tagged or not scores or letters < _LEAST_LETTERS:
+    if not tagged or _is_short(scores, letters):
         return tagged or _likeliest(scores, letters)
     best = max(scores, key=scores.__getitem__)
     read_as = tagged if tagged in scores else _NEAR.get(tagged, tagged)
@@ -183,9 +190,11 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     counts = array("i", bytes(4 * len(names)))
     count_units(codes, places, counts)
     counts[0] = 0
-    counts[names.index("zh")] *= 3
+    chinese, japanese = names.index("zh"), names.index("ja")
+    together = counts[chinese] + counts[japanese]
+    is_japanese = counts[japanese] > _KANA_SHARE * together
+    counts[chinese], counts[japanese] = (0, 3 * together) if is_japanese else (3 * together, 0)
     counts[names.index("ko")] *= 3
-    counts[names.index("ja")] *= 6  # japanese texts have other characters too, but no other text has kana
     letters = max(counts)
     script = names[counts.index(letters)]
     if script not in ALPHABETS:

@@ -109,7 +109,7 @@ _PROPERTIES = {
     Element.IMAGE: "img",
     Element.WORDS: "title h1 noscript",
     Element.SHEET: "style",
-    Element.NOTED: "meta link base html script svg iframe h1",
+    Element.NOTED: "meta link base html body script svg iframe h1",
     Element.MARK: " ".join(_LANDMARKS),
     Element.SECTION: "article aside main nav section",
     Element.BANNER: "header footer",

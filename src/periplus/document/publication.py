@@ -185,7 +185,10 @@ def page_date(evidence: DateEvidence) -> PageDate:
     for source, moments in asked:
         for moment in moments:
             if EARLIEST <= moment.when <= latest:
-                return PageDate(moment.when, source, moment.whole_day)
+                # midnight to the second is the hour of a program that knows the day alone
+                begin = moment.when + (moment.shift_s or 0)
+                is_day = moment.whole_day or begin % 86_400.0 == 0
+                return PageDate(begin if is_day else moment.when, source, is_day)
     return PageDate(evidence.first_seen, DateOrigin.FIRST_SEEN)
 
 

@@ -22,7 +22,7 @@ from periplus.document.columns import (
     white_at,
 )
 from periplus.document.page_rules import Element
-from periplus.document.tags import ATTRIBUTES, TAG_NUMBERS, TAGS
+from periplus.document.tags import ATTRIBUTES, TAGS, numbers_of
 from periplus.document.tree import PageTree, parse
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, BlockKind, Position
 
@@ -33,9 +33,8 @@ TAG_LETTERS, TAG_ENDS, SLOTS, NONE = rules.TAG_LETTERS, rules.TAG_ENDS, rules.SL
 FIRST_PARTS, PARTS, SOURCE_SLOTS = rules.FIRST_PARTS, rules.PARTS, rules.SOURCE_SLOTS
 SOURCES_WITH_REL, SOURCE_IS_ANCHOR = rules.SOURCES_WITH_REL, rules.SOURCE_IS_ANCHOR
 SOURCE_IS_LIST, POSITION_SHIFT, NOFOLLOW, LONG = rules.SOURCE_IS_LIST, rules.POSITION_SHIFT, rules.NOFOLLOW, rules.LONG
-NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST = (
-    rules.NAME_CHARS, rules.ELEMENTS_MOST, rules.META_MOST, rules.TITLES_MOST,
-)  # fmt: skip
+NAME_CHARS, ELEMENTS_MOST = rules.NAME_CHARS, rules.ELEMENTS_MOST
+META_MOST, TITLES_MOST = rules.META_MOST, rules.TITLES_MOST
 HEADINGS_MOST, HREF_CHARS, ANCHOR_CHARS = rules.HEADINGS_MOST, rules.HREF_CHARS, rules.ANCHOR_CHARS
 PATHS_MOST, ROOT_CHARS, ROOT_BYTES = rules.PATHS_MOST, rules.ROOT_CHARS, 4 * rules.ROOT_CHARS
 PLAIN_IN_FRAGMENTS, FRAGMENTS_MOST = rules.PLAIN_IN_FRAGMENTS, rules.FRAGMENTS_MOST
@@ -47,11 +46,10 @@ PLAIN_IN_FRAGMENTS, FRAGMENTS_MOST = rules.PLAIN_IN_FRAGMENTS, rules.FRAGMENTS_M
     ROLE, STYLE, BACKGROUND, ID, NG_APP, REACT_ROOT, CLASS, LANG, XML_LANG, HREF, REL, ALT, TITLE, NAME, HTTP_EQUIV,
     CONTENT, HREFLANG, AS, IMAGESRCSET, SRCDOC,
 ) = range(1, 21)  # fmt: skip
-ROOT_LETTERS = rules.ROOT_LETTERS
-TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(ATTRIBUTES)
-A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG = map(
-    TAG_NUMBERS.__getitem__, ("a", "p", "h1", "meta", "link", "base", "html", "script", "svg", "iframe", "title")
-)
+ROOT_LETTERS, TAGS_KNOWN, NAMES_KNOWN = rules.ROOT_LETTERS, len(TAGS), len(ATTRIBUTES)
+A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, BODY_TAG, SCRIPT_TAG, SVG_TAG, IFRAME_TAG, TITLE_TAG = (
+    numbers_of("a p h1 meta link base html body script svg iframe title")
+)  # fmt: skip
 PARAGRAPH, HEADING = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.HEADING]
 AT_BODY = POSITION_CODES[Position.BODY]
 NOFOLLOW_RELS = frozenset(("nofollow", "ugc", "sponsored"))
@@ -441,6 +439,8 @@ class Reader:
             self.base = decode_utf_8(self._value(HREF))
         elif tag == HTML_TAG and not self.html_count:
             self.html_count = 1
+            self.language = decode_utf_8(self._value(LANG) or self._value(XML_LANG))
+        elif tag == BODY_TAG and not self.language:
             self.language = decode_utf_8(self._value(LANG) or self._value(XML_LANG))
         elif tag == SCRIPT_TAG:
             self.script_count += 1

@@ -107,14 +107,11 @@ class _Place(NamedTuple):
     box: Box
 
 
-def write_chart(  # noqa: PLR0913 - what is drawn, and how
+def write_chart(
     tree: MapNode,
     facts: PageColumns,
     out: TextIO,
-    *,
-    by: str = "rank",
-    form: str = "icicle",
-    colour: str = "folder",
+    look: tuple[str, str, str] = ("rank", "icicle", "folder"),
     room: tuple[int, int] = (1200, 820),
 ) -> None:
     """The folded map as self-contained SVG.
@@ -122,12 +119,13 @@ def write_chart(  # noqa: PLR0913 - what is drawn, and how
     A place's height (icicle) or angle (sunburst) is its branch's share of the whole, its area (treemap)
     that of the branch above.
 
-    tree: by analyse.linkgraph.map_tree. by: of MEASURES; form: of FORMS; colour: of COLOURS. Each place links to its
+    tree: by analyse.linkgraph.map_tree. look: one of MEASURES, FORMS and COLOURS. Each place links to its
     page and has its figures as a tooltip. A fetched page has the colour of its folder or segment. What was not fetched
     is hatched. room: width and height, px. The columns of an icicle and the rings of a sunburst end before names no
     longer fit, with a note. Light and dark as the reader's system. out: UTF-8. Raises UsageError for another measure,
     form or colour.
     """
+    by, form, colour = look
     if by not in MEASURES:
         raise UsageError(f"a chart of a map is by {', '.join(MEASURES)}, not by {by!r}")
     if form not in FORMS:

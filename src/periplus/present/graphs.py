@@ -22,6 +22,7 @@ from periplus.values import frozen
 # integers lose edges there, so none are written; parallel edges are merged (a LinkGraph has none) and no weight is 0.
 
 GEXF = "http://gexf.net/1.3"
+GRAPH_FORMATS = ("gexf", "graphml", "net")  # Gephi; networkx, igraph, yEd; Pajek
 GRAPHML = "http://graphml.graphdrawing.org/xmlns"
 # Type by name; `bytes` and `media_type`, since viewers keep `size` and `type` for their own. Both
 # formats have these types.
@@ -70,6 +71,51 @@ class GexfFile:
     nodes: int
     edges: int
 
+    def write_as(
+        self, format: str, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
+    ) -> None:
+        """The whole graph, streamed. format: of GRAPH_FORMATS; edges: see `write`."""
+        {"gexf": self.write, "graphml": self._write_graphml, "net": self._write_pajek}[format](nodes, edges, out)
+
+    def _write_graphml(
+        self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
+    ) -> None:
+        """GraphML with typed keys, `label` among the attributes.
+
+        Source: graphml.graphdrawing.org, schema 1.0 with its attributes extension.
+        """
+        out.write(
+            f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n'
+            f"<desc>{escape_xml(self.description)}</desc>\n"
+        )
+        for name, kind in {"label": "string", **self.columns}.items():
+            out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
+        out.write(
+            '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n'
+            '<graph id="G" edgedefault="directed">\n'
+        )
+        for number, node in enumerate(nodes):
+            values = zip(("label", *self.columns), map(escape_xml, (node.label, *node.values)), strict=True)
+            data = "".join([f'<data key="{name}">{value}</data>' for name, value in values])
+            out.write(f'<node id="n{number}">{data}</node>\n')
+        for source, target, weight in edges:
+            out.write(f'<edge source="n{source}" target="n{target}"><data key="weight">{weight}</data></edge>\n')
+        out.write("</graph>\n</graphml>\n")
+
+    def _write_pajek(
+        self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
+    ) -> None:
+        """A Pajek network: the vertices' first column, as labels are not unique, and weighted arcs.
+
+        Source: Pajek reference manual 5, 4.
+        """
+        out.write(f"*Vertices {self.nodes}\n")
+        for number, node in enumerate(nodes, 1):
+            name = visible(node.values[0]).replace('"', "'")
+            out.write(f'{number} "{name}"\n')
+        out.write("*Arcs\n")
+        out.writelines(f"{source + 1} {target + 1} {weight}\n" for source, target, weight in edges)
+
     def write(self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO) -> None:
         """GEXF 1.3, streamed. edges: (source, target, weight) by place in nodes. out: UTF-8.
 
@@ -98,8 +144,11 @@ class GexfFile:
         out.write("</edges>\n</graph>\n</gexf>\n")
 
 
-def write_gexf(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, *, weights: Weights = None) -> None:
-    """The graph as GEXF: nodes are pages with COLUMNS, a colour by state and a size by score; edges are links.
+def write_graph(
+    graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, *, format: str = "gexf", weights: Weights = None
+) -> None:
+    """The graph as one of GRAPH_FORMATS: nodes are pages with COLUMNS, a colour by state and a size by score; edges are
+    links.
 
     facts: in the order of graph.pages. weights: > 0, in the order of graph.targets; None: 1 each. out: UTF-8.
     Raises UsageError, before anything is written, for weights that Gephi would drop.
@@ -108,32 +157,7 @@ def write_gexf(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, 
     pages = map(facts.page, range(len(graph.pages)))
     nodes = (GexfNode(_label(page), _values(page), _COLOURS[page.state], 4 + page.score * 0.36) for page in pages)
     head = GexfFile(about.created, _origin(about), COLUMNS, len(graph.pages), len(graph.targets))
-    head.write(nodes, _edges(graph, weights), out)
-
-
-def write_graphml(graph: LinkGraph, facts: PageColumns, about: About, out: TextIO, *, weights: Weights = None) -> None:
-    """GraphML with typed keys, streamed: the same graph and arguments as in `write_gexf`, `label` among the attributes.
-
-    Source: graphml.graphdrawing.org, schema 1.0 with its attributes extension.
-    """
-    _check(graph, facts, weights)
-    out.write(
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="{GRAPHML}">\n'
-        f"<desc>{escape_xml(_origin(about))}</desc>\n"
-    )
-    for name, kind in {"label": "string", **COLUMNS}.items():
-        out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
-    out.write(
-        '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n<graph id="G" edgedefault="directed">\n'
-    )
-    for node in range(len(graph.pages)):
-        page = facts.page(node)
-        values = zip(("label", *COLUMNS), (escape_xml(_label(page)), *map(escape_xml, _values(page))), strict=True)
-        data = "".join([f'<data key="{name}">{value}</data>' for name, value in values])
-        out.write(f'<node id="n{node}">{data}</node>\n')
-    for source, target, weight in _edges(graph, weights):
-        out.write(f'<edge source="n{source}" target="n{target}"><data key="weight">{weight}</data></edge>\n')
-    out.write("</graph>\n</graphml>\n")
+    head.write_as(format, nodes, _edges(graph, weights), out)
 
 
 def _check(graph: LinkGraph, facts: PageColumns, weights: Weights) -> None:

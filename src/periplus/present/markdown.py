@@ -31,6 +31,11 @@ _LANGUAGE = re.compile(
     r"(?:^|[\s:])(?:language|lang|highlight-source|highlight|brush|src)[-:]\s*([A-Za-z][\w+#.-]*)|\bsourceCode\s+(\w+)"
 )
 _NO_LANGUAGE = frozenset(("default", "none", "notranslate", "plain", "plaintext", "text"))
+_GUTTER = re.compile(
+    r"(?:^|\s)(?:(?:rouge-)?gutter|line-?no|linenos?|linenodiv|line-numbers-rows|blob-num|katex-html)(?:\s|$)"
+)
+_GUTTER_TAGS = frozenset(("td", "span", "div", "pre", "a"))
+_TEX = re.compile(r"\\\((.+?)\\\)|\\\[(.+?)\\\]", re.S)  # between \( and \), or \[ and \]
 _PERMALINK = frozenset(("¶", "#", "§", "🔗", "⚓"))
 # everywhere a mark: \ ` * [ ] ~ < (the next character may be in another element); _ but within a word; & before what
 # makes a character
@@ -59,8 +64,8 @@ def pieces_of_xml(
         root = etree.fromstring(xml, parser)
     except etree.XMLSyntaxError:  # elements deeper than libxml2 reads
         return None
-    body = next((element for element in root.iter() if _tag(element) == "body"), None) if root is not None else None
-    if body is None:
+    bodies = (element for element in root.iter("{*}body")) if root is not None else iter(())
+    if (body := next(bodies, None)) is None:
         return None
     base = next((element.get("href", "") for element in root.iter() if _tag(element) == "base"), "")
     pieces = _Writer(url, base, _shown_test(blocks, is_shown)).blocks(body)
@@ -90,8 +95,16 @@ def _shown_test(blocks: Sequence[Block], is_shown: Sequence[bool] | None) -> Cal
 
 
 def _tag(element: etree._Element) -> str:
+    """The name of an element that is shown; empty for comments, hidden elements and line numbers beside code."""
     tag = element.tag
-    return tag.rpartition("}")[2].lower() if isinstance(tag, str) else ""  # comments have none
+    if not isinstance(tag, str) or element.get("hidden", "until-found") != "until-found":
+        return ""
+    name = tag.rpartition("}")[2].lower()
+    return "" if name in _GUTTER_TAGS and _GUTTER.search(element.get("class", "")) else name
+
+
+def _is_skipped(element: etree._Element, tag: str) -> bool:
+    return tag in _SKIPPED_TAGS and not (tag == "script" and element.get("type", "").startswith("math/tex"))
 
 
 def _fold(text: str) -> str:
@@ -99,8 +112,27 @@ def _fold(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    """A literal text within a line."""
-    return _MARK.sub(r"\\\g<0>", text)
+    """A literal text within a line; TeX between its marks as a formula."""
+    if "\\" not in text:
+        return _MARK.sub(r"\\\g<0>", text)
+    pieces = _TEX.split(text)  # text, formula of a line or None, formula of its own or None, text, ...
+    for at, piece in enumerate(pieces):
+        is_formula = at % 3 > 0
+        pieces[at] = _formula(piece, at % 3 == 2) if is_formula and piece else _MARK.sub(r"\\\g<0>", piece or "")
+    return "".join(pieces)
+
+
+def _formula(tex: str, is_block: bool) -> str:
+    marks = "$$" if is_block else "$"
+    return f"{marks}{_fold(tex)}{marks}" if tex.strip() else ""
+
+
+def _math(element: etree._Element) -> str:
+    """MathML as TeX, if it says so; else its text."""
+    notes = [note for note in element.iter("{*}annotation") if "tex" in note.get("encoding", "").lower()]
+    tex = next((note.text or "" for note in notes), element.get("alttext", ""))
+    is_block = element.get("display") == "block"
+    return _formula(tex, is_block) or _escape(_fold("".join(_strings(element))))
 
 
 def _line_start(line: str) -> str:
@@ -176,10 +208,10 @@ class _Writer:
         add(element.text)
         for child in element:
             tag = _tag(child)
-            if tag in _BLOCK_TAGS or (tag not in _SKIPPED_TAGS and _holds_blocks(child)):
+            if tag in _BLOCK_TAGS or (tag and not _is_skipped(child, tag) and _holds_blocks(child)):
                 end_run()
                 pieces.extend(self._block(child, tag, depth + 1))
-            elif tag and tag not in _SKIPPED_TAGS:
+            elif tag and not _is_skipped(child, tag):
                 run.append(self._inline(child, depth + 1))
                 plain.extend(_strings(child))
             add(child.tail)
@@ -271,8 +303,8 @@ class _Writer:
                 while taken.get(len(line), 0):
                     line.append("")
                 place, span = len(line), min(_number(cell.get("colspan"), 1), 1_000)
-                text = "<br>".join(piece.replace(_BREAK, "<br>") for piece in self.blocks(cell, depth + 3))
-                line += [re.sub(r"(?<!\\)\|", r"\\|", text.replace("\n", " ")), *[""] * (span - 1)]
+                text = "<br>".join(map(_cell_text, self.blocks(cell, depth + 3)))
+                line += [re.sub(r"(?<!\\)\|", r"\\|", text), *[""] * (span - 1)]
                 if (down := _number(cell.get("rowspan"), 1)) > 1:
                     below |= dict.fromkeys(range(place, place + span), down)
             taken = {column: rows - 1 for column, rows in ({**taken, **below}).items() if rows > 1}
@@ -284,7 +316,7 @@ class _Writer:
         pieces = [_escape(_SPACE.sub(" ", element.text or ""))]
         for child in element:
             tag = _tag(child)
-            if tag and tag not in _SKIPPED_TAGS:
+            if tag and not _is_skipped(child, tag):
                 pieces.append(self._inline(child, depth + 1))
             pieces.append(_escape(_SPACE.sub(" ", child.tail or "")))
         return "".join(pieces)
@@ -295,6 +327,10 @@ class _Writer:
             return _BREAK
         if tag == "img":
             return self._picture(element)
+        if tag == "math":
+            return _math(element)
+        if tag == "script":
+            return _formula(element.text or "", "display" in element.get("type", ""))
         if depth > DEEPEST:
             return _escape(_SPACE.sub(" ", "".join(_strings(element))))
         if tag in _CODE and not any(_tag(inner) in ("a", "img", "br") for inner in element.iterdescendants()):
@@ -304,6 +340,8 @@ class _Writer:
             return self._link(element, text)
         if tag == "q":
             return f"“{text}”"
+        if tag in ("sub", "sup") and text.strip():
+            return f"<{tag}>{text.strip()}</{tag}>"
         return _emphasise(text, _STRONG[tag]) if tag in _STRONG else text
 
     def _link(self, element: etree._Element, text: str) -> str:
@@ -377,21 +415,39 @@ def _table_of(row: etree._Element) -> etree._Element | None:
     return next((above for above in row.iterancestors() if _tag(above) == "table"), None)
 
 
-_CELL_BREAKERS = _BLOCK_TAGS & {"pre", "ul", "ol", "dl", "table", "blockquote", "hr", "form", *_HEADINGS}
+_CELL_BREAKERS = frozenset({"table", "hr", "form", *_HEADINGS})
+_CELL_LISTS = frozenset({"pre", "ul", "ol", "dl", "blockquote"})
+_CELL_CHARS = 600  # a longer cell with lists lays out the page, unless the table has heads
 
 
 def _lays_out(cells: Sequence[Sequence[etree._Element]]) -> bool:
-    """Whether a table is no grid of lines: one column or row without heads, or cells with lists, code, tables."""
+    """Whether a table is no grid of lines: one column or row without heads, or cells with tables, headings, forms; or
+    with lists and code in long cells.
+    """
     has_heads = any(_tag(cell) == "th" for row in cells for cell in row)
     if not has_heads and (len(cells) < 2 or max(map(len, cells), default=0) < 2):
         return True
-    return any(_tag(inner) in _CELL_BREAKERS for row in cells for cell in row for inner in cell.iterdescendants())
+    inner = {_tag(inner) for row in cells for cell in row for inner in cell.iterdescendants()}
+    if inner & _CELL_BREAKERS or has_heads or not inner & _CELL_LISTS:
+        return bool(inner & _CELL_BREAKERS)
+    return any(sum(map(len, _strings(cell))) > _CELL_CHARS for row in cells for cell in row)
+
+
+def _cell_text(piece: str) -> str:
+    """A piece within one line: code as a span a line, breaks as `<br>`."""
+    if piece.startswith("```"):
+        return "<br>".join(_code_span(line) for line in piece.split("\n")[1:-1] if line.strip())
+    return re.sub(r"\n+\s*", "<br>", piece.replace(_BREAK, "<br>"))
 
 
 def _language(element: etree._Element) -> str:
     """Language of code, from its class or its parent's; empty: unknown."""
     inner = [child for child in element if _tag(child) == "code"][:1]
     around = [above for above, _ in zip(element.iterancestors(), range(2), strict=False)]
+    for figure in element.iterancestors("{*}figure"):  # Hexo: <figure class="highlight python">
+        kind, _, named = figure.get("class", "").partition(" ")
+        if kind == "highlight" and re.fullmatch(r"[\w+#.-]+", named) and named not in _NO_LANGUAGE:
+            return named
     for node in (*inner, element, *around):
         if given := node.get("data-lang") or node.get("data-language"):
             return given if re.fullmatch(r"[\w+#.-]+", given) else ""

@@ -251,7 +251,7 @@ def page_table(table: PagedTable) -> Html:
     body = "\n".join(_row(row, table) for row in first)
     kinds = " ".join(f"{column.kind}{'-wide' if column.wide else ''}" for column in table.columns)
     out = (
-        f'<div class="scroll"><table id="{table.name}" data-kinds="{kinds}" '
+        f'<div class="scroll" tabindex="0"><table id="{table.name}" data-kinds="{kinds}" '
         f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
     )
     lines = [_json_row(row) for row in rest]

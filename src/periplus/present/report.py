@@ -25,6 +25,7 @@ from periplus.model.results import (
     SiteSum,
 )
 from periplus.model.visit import State, urls_by_state
+from periplus.present.diff import write_trends
 from periplus.present.map_files import child_names
 from periplus.present.markup import (
     HtmlColumn,
@@ -37,7 +38,6 @@ from periplus.present.markup import (
     text,
 )
 from periplus.present.text import grounds_of, like_of
-from periplus.present.trends import write_trends
 from periplus.present.wording import REASON_WORDS, count_of, labels
 
 FIRST = 5  # kinds of issues named on the first page

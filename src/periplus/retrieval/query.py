@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from periplus.document.words import forms
+from periplus.document.words import forms, is_run
 from periplus.errors import UsageError
 from periplus.model.search import FIELDS
 from periplus.model.web import UrlId
@@ -23,6 +23,7 @@ from periplus.values import frozen
 
 MOST_TOKENS = 64  # tokens per query: longer ones are slow and not typed by people
 DEEPEST = 20  # nesting of parentheses
+PIECES_MOST = 40  # parts of a word: pairs of characters of a question without blanks
 # Operators that restrict words to a field
 WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"})
 INDEX_FIELDS = frozenset({"site", "language", "type", "is"})  # fields that are labels of the index
@@ -374,6 +375,14 @@ def split_conditions(root: Node) -> tuple[tuple[Word, ...], tuple[Node, ...]]:
 
 
 def pieces_of(word: Word) -> tuple[Word, ...]:
-    """The word, and the parts of a dotted name: `os.path`, `os`, `path`."""
-    read = forms(word.text)
-    return (word, *(Word(form) for form in dict.fromkeys(read))) if len(read) > 1 and not word.prefix else (word,)
+    """The word; the parts of a dotted name: `os.path`, `os`, `path`; and the pairs of characters of a text without
+    blanks: `備份數據`, `備份`, `份數`, `數據`.
+    """
+    read = () if word.prefix else forms(word.text)
+    parts = [part for form in read for part in _parts_of(form)][:PIECES_MOST]
+    return (word, *dict.fromkeys(parts)) if len(parts) > 1 else (word,)
+
+
+def _parts_of(form: str) -> list[Word]:
+    """The pairs of characters of a form in a script without blanks; else the form."""
+    return [Word(form[place : place + 2]) for place in range(max(len(form) - 1, 1))] if is_run(form) else [Word(form)]

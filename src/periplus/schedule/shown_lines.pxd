@@ -19,16 +19,16 @@ cdef class KeySet:
     @cython.locals(place=Py_ssize_t)
     cpdef bint add(self, unsigned int key) except -1
     @cython.locals(place=Py_ssize_t, most=Py_ssize_t)
-    cdef Py_ssize_t _place(self, const unsigned int[::1] slots, unsigned long long key) except -1
-    @cython.locals(former="unsigned int[::1]", slots="unsigned int[::1]", at=Py_ssize_t)
+    cdef Py_ssize_t _place(self, unsigned long long key) except -1
+    @cython.locals(former="unsigned int[::1]", at=Py_ssize_t)
     cdef int _grow(self) except -1
 
 
 @cython.final
 cdef class LineMemory:
     cdef readonly KeySet young, old
-    cdef readonly object new
-    cdef readonly Py_ssize_t generation, shown
+    cdef readonly Py_ssize_t generation, shown, new
+    cdef unsigned int[::1] new_keys
     cdef KeySet own
     cdef unsigned int[::1] pairs
     cdef unsigned char[::1] sieve
@@ -37,6 +37,8 @@ cdef class LineMemory:
 
     cdef int _count_key(self) except -1
     cdef bint _meet(self, unsigned int key) except -1
+    @cython.locals(former="unsigned int[::1]")
+    cdef int _widen(self) except -1
     @cython.locals(
         chars="const unsigned char[::1]", flags="const unsigned char[::1]", at=Py_ssize_t, end=Py_ssize_t,
         line=Py_ssize_t, fresh=int, copies=int, pieces=int, numbers=int, count=int, place=int, shown=int, is_new=bint,

@@ -59,12 +59,12 @@ class KeySet:
         self.slots = memoryview(bytearray(4 << self.bits)).cast("I")
 
     def has(self, key: int) -> bool:
-        return self.slots[self._place(self.slots, key or 1)] != FREE
+        return self.slots[self._place(key or 1)] != FREE
 
     def add(self, key: int) -> bool:
         """Adds the key; False if it was in the set before."""
         key = key or 1
-        place = self._place(self.slots, key)
+        place = self._place(key)
         if self.slots[place] != FREE:
             return False
         self.slots[place] = key
@@ -73,21 +73,20 @@ class KeySet:
             self._grow()
         return True
 
-    def _place(self, slots: Sequence[int], key: int) -> int:
+    def _place(self, key: int) -> int:
         """The slot of the key, or the free slot for it."""
         most = (1 << self.bits) - 1
         place = (key * FACTOR & MASK_64) >> (64 - self.bits)
-        while slots[place] != FREE and slots[place] != key:
+        while self.slots[place] != FREE and self.slots[place] != key:
             place = (place + 1) & most
         return place
 
     def _grow(self) -> int:
         former, self.bits = self.slots, self.bits + 1
-        slots = memoryview(bytearray(4 << self.bits)).cast("I")
+        self.slots = memoryview(bytearray(4 << self.bits)).cast("I")
         for at in range(len(former)):
             if former[at] != FREE:
-                slots[self._place(slots, former[at])] = former[at]
-        self.slots = slots
+                self.slots[self._place(former[at])] = former[at]
         return 0
 
 
@@ -103,7 +102,8 @@ class LineMemory:
         self.shown = first
         self.young = KeySet()
         self.old = KeySet()
-        self.new = array("I")
+        self.new = 0  # keys added since `take_new`, which are in `new_keys`
+        self.new_keys = memoryview(bytearray(4 * MOST_PAIRS)).cast("I")
         self.pairs = memoryview(bytearray(4 * MOST_PAIRS)).cast("I")
         self.kind = END  # of the token that `_next` found
         self.word = 0  # its key
@@ -128,8 +128,17 @@ class LineMemory:
             return True
         is_known = self.old.has(key)
         self._count_key()
-        self.new.append(key)
+        if self.new == len(self.new_keys):
+            self._widen()
+        self.new_keys[self.new] = key
+        self.new += 1
         return is_known
+
+    def _widen(self) -> int:
+        former = self.new_keys
+        self.new_keys = memoryview(bytearray(8 * self.new)).cast("I")
+        self.new_keys[: self.new] = former
+        return 0
 
     def read(self, written: bytes, address: bytes, counted: bytes, most: int) -> int:
         """What is new in a page: NOTHING, COPY, NUMBERS or WORDS. Remembers its lines.
@@ -270,7 +279,8 @@ class LineMemory:
 
     def take_new(self) -> array[int]:
         """The keys added since the last call."""
-        new, self.new = self.new, array("I")
+        new = array("I", bytes(self.new_keys[: self.new]))
+        self.new = 0
         return new
 
 

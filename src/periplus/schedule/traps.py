@@ -99,7 +99,9 @@ class _Series:
 
 
 _NO_SERIES = _Series()
-_FIELDS_OF: Callable[[_Series], tuple[Any, ...]] = attrgetter(*(field.name for field in fields(_Series)))
+_FIELDS_OF: Callable[[_Series | PatternRecord], tuple[Any, ...]] = attrgetter(
+    *(field.name for field in fields(_Series))
+)
 
 
 class Lesson(NamedTuple):
@@ -176,8 +178,7 @@ class TrapDetector:
         """most: limit of pages read in doubt. memory: the stored state; past: stored texts and URLs of the host."""
         self._window, self._most = window, most
         self._past = past
-        names = [field.name for field in fields(_Series)]
-        self._series = {record.key: _Series(*(getattr(record, name) for name in names)) for record in memory.patterns}
+        self._series = {record.key: _Series(*_FIELDS_OF(record)) for record in memory.patterns}
         self._lines = LineMemory(GENERATION, memory.lines.first, _in_disk_order(memory.lines.keys))
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
@@ -409,7 +410,7 @@ class TrapDetector:
             del self._series[key]
 
 
-@lru_cache(maxsize=65_536)  # links to them are repeated on many pages
+@lru_cache(maxsize=16_384)  # links to them are repeated on many pages
 def _resource_of(target: Url) -> str:
     """The address of a file that is no page, without its query; empty for others."""
     address = target.partition("?")[0]

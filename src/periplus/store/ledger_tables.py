@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, fields
+from dataclasses import astuple
 from itertools import chain
 from operator import attrgetter
 
-from periplus.model.frontier import Completion, GivenUp, PatternRecord, RefreshFinding, TrapChanges
+from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapChanges
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
 from periplus.model.web import Origin, SiteKey, Url
 from periplus.store import rows
@@ -198,9 +198,8 @@ class LedgerTables:
     def store_traps(self, learned: Sequence[tuple[HostRef, TrapChanges]]) -> None:
         """Stores the changes of the hosts' trap detectors."""
         statements, dialect = self._statements, self._statements.dialect
-        names = [field.name for field in fields(PatternRecord)]  # astuple copies deeply, in six times the time
         records = [
-            (*host, record.key, json.dumps([getattr(record, name) for name in names]))
+            (*host, record.key, json.dumps(record.__getstate__()))  # astuple copies deeply, in six times the time
             for host, changes in learned
             for record in changes.patterns
         ]

@@ -23,7 +23,7 @@ from periplus.model.graph import LinkGraph
 from periplus.model.results import About, PageColumns
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url
-from periplus.present.graphs import write_gexf
+from periplus.present.graphs import write_graph
 from periplus.present.site_graph import EgoNode, write_ego_svg
 from periplus.present.wording import count_of, labels, short, without_site_name
 from periplus.store.reader import Brief
@@ -252,4 +252,4 @@ def write_neighbours(around: Around, created: float, out: TextIO) -> None:
     )
     parameters = (("shown", around.limit),)
     about = About("links around " + around.nodes[0].url, urls[0], created, 0.85, 0, parameters=parameters)
-    write_gexf(graph, facts, about, out, weights=np.array([link[2] for link in links], np.int64) if links else None)
+    write_graph(graph, facts, about, out, weights=np.array([link[2] for link in links], np.int64) if links else None)

@@ -32,7 +32,7 @@ from periplus.jobs.setting_fields import (
 from periplus.model.job import Job, JobOrder, JobState
 from periplus.model.visit import FETCHED_REASONS, Reason, State, urls_by_state
 from periplus.present.charts import Area, write_areas
-from periplus.present.trends import GRADE_LINES, trend_lines, write_run_lines
+from periplus.present.diff import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
 from periplus.settings import SETTINGS_FILE, read_tables, segments_written
 from periplus.ui import rendering

@@ -45,7 +45,7 @@ VALUE_WORDS = {
 USUAL = ("pages", "score")
 READ_S = 5.0
 
-FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml")
+FILES = ("svg", "xml", "xhtml", "pdf", "json", "gexf", "graphml", "net")
 SITE_WAIT_S = 0.5  # for a layout; one of ten thousand pages takes some seconds
 PREPARING = 202  # HTTP: accepted, and not there yet
 

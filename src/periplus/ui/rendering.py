@@ -35,6 +35,7 @@ SANDBOX = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inl
 MEDIA = {  # by the ending of a file
     "svg": "image/svg+xml", "html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
     "xhtml": "application/xhtml+xml", "xml": "application/xml", "gexf": "application/xml", "graphml": "application/xml",
+    "net": "text/plain; charset=utf-8",
     "json": "application/json", "csv": "text/csv; charset=utf-8", "pdf": "application/pdf",
     "png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
     "atom": "application/atom+xml", "opml": "text/x-opml",

@@ -187,7 +187,7 @@ def _normalise_escape(escape: re.Match[str]) -> str:
     return char if _UNRESERVED_CHARACTER.match(char) else escape[0].upper()
 
 
-@lru_cache(maxsize=65_536)  # nearly all links of a page are on other pages too
+@lru_cache(maxsize=16_384)  # nearly all links of a page are on other pages too
 def url_id(url: Url) -> UrlId:
     """The id of a URL, equal for all of its spellings: signed 64-bit xxh3 of its `identity` in UTF-8."""
     number = xxhash.xxh3_64_intdigest(identity(url).encode())

@@ -78,7 +78,7 @@ def plain(url: Url) -> Plain:
     )
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def session_values(url: Url) -> tuple[str, ...]:
     """The possible session tokens in a URL."""
     return plain(url).values if "?" in url or ";" in url or "/(" in url else ()

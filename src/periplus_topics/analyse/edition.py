@@ -155,6 +155,10 @@ LEAST_CHARS = 60  # of a paragraph: shorter ones are bylines and dates
 ENOUGH_CHARS = 90  # a shorter sentence is followed by the next one
 MOST_CHARS = 260  # three lines in a column of a portal
 LINKS_MOST = 0.5  # of a paragraph's characters: beyond, it is a list of links
+# a paragraph about the page itself; its news follows
+_NOTES = re.compile(
+    r"\W*(?:updated?|edit(?:ed)?|corrections?|clarification|editor['’]s note)\b[^.:!?]{0,40}:", re.IGNORECASE
+)
 _ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")  # Chinese and Japanese have no blank after a sentence
 
 
@@ -168,7 +172,12 @@ def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, titl
     plain_title = without_marks(title)
     for block, part in zip(blocks, marked, strict=True):
         is_text = block.kind is BlockKind.PARAGRAPH and part is Part.CONTENT and len(block.text) >= LEAST_CHARS
-        if is_text and block.link_chars <= LINKS_MOST * len(block.text) and without_marks(block.text) != plain_title:
+        if (
+            is_text
+            and not _NOTES.match(block.text)
+            and block.link_chars <= LINKS_MOST * len(block.text)
+            and without_marks(block.text) != plain_title
+        ):
             return _beginning(block.text[: 2 * MOST_CHARS])
     return ""
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.cluster.hierarchy import fcluster, linkage
 
 from periplus.analyse.content.marking import Forest
 from periplus.analyse.linkgraph import sort_distinct
@@ -257,45 +255,34 @@ def forest(name: str) -> Forest:
 
 
 # As published, except that noun phrases are approximated by runs of content words: part-of-speech taggers exist for few
-# of the languages we crawl. Only candidates that are such runs get a score; others get -inf. Sources: Mihalcea and
-# Tarau 2004; Wan and Xiao 2008; Florescu and Caragea 2017.
+# of the languages we crawl. Only candidates that are such runs get a score; others get -inf. Source: Wan and Xiao 2008.
 
 DAMPING = 0.85
 ROUNDS, TOLERANCE = 100, 1e-6
-TEXTRANK_WINDOW, GRAPH_WINDOW = 2, 10  # words, as published
-KEPT_SHARE = 1 / 3  # of the words; TextRank joins them to phrases
+GRAPH_WINDOW = 10  # content words, including the word itself, as published
 
 
-class WordGraph(NamedTuple):
-    """Co-occurrence graph of words."""
-
-    owner: Ints  # node of each word of the text; -1: function words
-    weights: sparse.csr_array  # [n, n] symmetric: co-occurrences within the window
-
-
-def word_graph(text: Reading, window: int) -> WordGraph:
-    """Builds the graph. window: content words, including the word itself; function words do not count."""
+def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
+    """PageRank in the graph of words that occur near one another; a run of words has the sum of its words' scores."""
     free = np.flatnonzero(~text.stops)
     distinct, own = np.unique(text.keys[free], return_inverse=True)
-    owner = np.full(len(text.words), -1, np.intp)
-    owner[free] = own
-    pairs = [(own[:-step], own[step:]) for step in range(1, window) if step < len(own)]
+    pairs = [(own[:-step], own[step:]) for step in range(1, GRAPH_WINDOW) if step < len(own)]
     left = np.concatenate([np.zeros(0, np.intp), *(pair[0] for pair in pairs)])
     right = np.concatenate([np.zeros(0, np.intp), *(pair[1] for pair in pairs)])
     apart = left != right
     rows, columns = np.concatenate((left[apart], right[apart])), np.concatenate((right[apart], left[apart]))
-    return WordGraph(
-        owner, sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(distinct), len(distinct)))
-    )
+    links = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(distinct), len(distinct)))
+    words = np.zeros(len(text.words))
+    words[free] = _page_rank(links)[own]
+    return np.where(_runs(text, phrases), sums(words, phrases.places[phrases.first], phrases.sizes), -np.inf)
 
 
-def page_rank(weights: sparse.csr_array, start: Floats | None = None) -> Floats:
-    """PageRank with restart distribution `start` (sum 1; None: uniform) over weighted undirected links. Sums to 1."""
+def _page_rank(weights: sparse.csr_array) -> Floats:
+    """PageRank over weighted undirected links. Sums to 1."""
     n = weights.shape[0]
-    start = np.full(n, 1 / max(1, n)) if start is None else start
+    score = start = np.full(n, 1 / max(1, n))
     out = np.asarray(weights.sum(axis=1)).ravel()
     scale = np.divide(1.0, out, out=np.zeros(n), where=out > 0)
-    score = start.copy()
     for _ in range(ROUNDS):
         moved = weights.T @ (score * scale) + score[out == 0].sum() * start
         following: Floats = (1 - DAMPING) * start + DAMPING * moved
@@ -305,124 +292,8 @@ def page_rank(weights: sparse.csr_array, start: Floats | None = None) -> Floats:
     return score
 
 
-def runs(text: Reading, phrases: Candidates) -> Mask:
+def _runs(text: Reading, phrases: Candidates) -> Mask:
     """Whether each candidate occurs at least once as a complete run of content words."""
     left, right = _open(text, phrases)
     whole = left & right & (sums(text.stops, phrases.places, phrases.counts) == 0)
     return np.bincount(phrases.owner, whole, len(phrases.keys)) > 0
-
-
-def _phrases(text: Reading, phrases: Candidates, words: Floats) -> Floats:
-    """Score of each candidate: the sum of its words' scores."""
-    return np.where(runs(text, phrases), sums(words, phrases.places[phrases.first], phrases.sizes), -np.inf)
-
-
-def _per_word(graph: WordGraph, scores: Floats) -> Floats:
-    """Scores per word of the text; 0 for function words."""
-    return np.append(scores, 0.0)[graph.owner]
-
-
-def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """Every run, scored by the sum of its words."""
-    graph = word_graph(text, GRAPH_WINDOW)
-    return _phrases(text, phrases, _per_word(graph, page_rank(graph.weights)))
-
-
-def textrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """Keeps the best third of the words; phrases are runs of them."""
-    graph = word_graph(text, TEXTRANK_WINDOW)
-    links = graph.weights.copy()
-    links.data[:] = 1.0
-    scores = page_rank(links)
-    chosen = np.zeros(len(scores), bool)
-    chosen[np.argsort(-scores, kind="stable")[: max(1, round(len(scores) * KEPT_SHARE))]] = True
-    of_words = np.append(chosen, False)[graph.owner]
-    return _phrases(text._replace(stops=~of_words), phrases, _per_word(graph, scores))
-
-
-def positionrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """As SingleRank, restarting at early and frequent words; phrases of at most three words."""
-    graph = word_graph(text, GRAPH_WINDOW)
-    free = np.flatnonzero(graph.owner >= 0)
-    start = np.bincount(graph.owner[free], 1 / (free + 1), graph.weights.shape[0])
-    scores = page_rank(graph.weights, start / max(start.sum(), 1e-12))
-    return np.where(phrases.sizes <= 3, _phrases(text, phrases, _per_word(graph, scores)), -np.inf)
-
-
-# Topics are clusters (average linkage) of runs of content words that share a quarter of their stems. Sources: Bougouin,
-# Boudin and Daille 2013; Boudin 2018.
-
-FARTHEST = 0.74  # distance, 1 - share of stems, as published
-MOST_PHRASES = 1_000  # the graph is complete: in a longer text only the first ones are used
-EARLY = 1.1  # weight of a topic's first phrase (alpha of MultipartiteRank)
-
-
-def _run_candidates(text: Reading, phrases: Candidates) -> Ints:
-    """The candidates that are runs, in text order."""
-    whole = np.flatnonzero(runs(text, phrases))
-    return whole[np.argsort(phrases.places[phrases.first[whole]], kind="stable")][:MOST_PHRASES]
-
-
-def _topics(text: Reading, phrases: Candidates, chosen: Ints) -> Ints:
-    """The topic number of each phrase, from 0."""
-    if len(chosen) < 2:
-        return np.zeros(len(chosen), np.intp)
-    begins, sizes = phrases.places[phrases.first[chosen]], phrases.sizes[chosen]
-    rows = np.repeat(np.arange(len(chosen)), sizes)
-    words = np.concatenate([np.arange(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)])
-    distinct, columns = np.unique(text.keys[words], return_inverse=True)
-    table = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(chosen), len(distinct)))
-    table.data[:] = 1.0
-    shared = (table @ table.T).toarray()
-    number = shared.diagonal()
-    distance = 1 - shared / (number[:, None] + number[None, :] - shared)
-    joined = linkage(distance[np.triu_indices(len(chosen), 1)], "average")
-    return fcluster(joined, FARTHEST, "distance").astype(np.intp) - 1
-
-
-def _nearness(phrases: Candidates, chosen: Ints) -> Floats:
-    """float64[n, n]: sum of 1 / distance over all pairs of occurrences."""
-    number = np.full(len(phrases.keys), -1)
-    number[chosen] = np.arange(len(chosen))
-    at = np.flatnonzero(number[phrases.owner] >= 0)
-    places, owners = phrases.places[at].astype(np.float64), number[phrases.owner[at]]
-    far = np.abs(places[:, None] - places[None, :])
-    near = np.divide(1.0, far, out=np.zeros_like(far), where=far > 0)
-    member = sparse.csr_array((np.ones(len(at)), (owners, np.arange(len(at)))), shape=(len(chosen), len(at)))
-    return np.asarray((member @ (member @ near).T).T)
-
-
-def topicrank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """One phrase per topic: the first."""
-    chosen = _run_candidates(text, phrases)
-    topics = _topics(text, phrases, chosen)
-    member = np.zeros((int(topics.max(initial=-1)) + 1, len(chosen)))
-    member[topics, np.arange(len(chosen))] = 1.0
-    between = member @ _nearness(phrases, chosen) @ member.T
-    np.fill_diagonal(between, 0)
-    scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen[np.unique(topics, return_index=True)[1]]] = page_rank(sparse.csr_array(between))
-    return scores
-
-
-def multipartiterank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """All phrases in one graph without links within a topic; links to the first phrase of a topic weigh more."""
-    chosen = _run_candidates(text, phrases)
-    topics = _topics(text, phrases, chosen)
-    weights = np.where(topics[:, None] == topics[None, :], 0.0, _nearness(phrases, chosen))
-    weights = _boost_first(weights, topics, phrases.places[phrases.first[chosen]])
-    scores = np.full(len(phrases.keys), -np.inf)
-    scores[chosen] = page_rank(sparse.csr_array(weights))
-    return scores
-
-
-def _boost_first(weights: Floats, topics: Ints, places: npt.NDArray[np.intp]) -> Floats:
-    """Adds to the links to each topic's first phrase the weight of links to its other phrases."""
-    result = weights.copy()
-    _, firsts = np.unique(topics, return_index=True)
-    for first in firsts.tolist():
-        others = np.flatnonzero((topics == topics[first]) & (np.arange(len(topics)) != first))
-        if len(others):
-            gained = EARLY * np.exp(1 / (1 + places[first])) * weights[others].sum(0)
-            result[:, first] += np.where(topics == topics[first], 0.0, gained)
-    return result

@@ -400,6 +400,7 @@ class _Words(NamedTuple):
 
     empty: frozenset[str]  # days, months, times, boilerplate; plus function words
     numbers: frozenset[str]
+    speech: frozenset[str]  # verbs of reports: said, pointed
     headings: frozenset[str]  # names of the parts of any document: chapter, figure
 
 
@@ -410,7 +411,12 @@ def _words(language: str) -> _Words:
     lists = stored.get(language, stored["en"])
     of_months = {form for form in months() if len(form) > 3 or form in _SHORT_MONTHS}
     empty = _forms(lists["frame"]) | of_months | {fold_form(word) for word in function_words(language)}
-    return _Words(frozenset(empty), frozenset(_forms(lists["numbers"])), frozenset(_forms(lists["headings"])))
+    return _Words(
+        frozenset(empty),
+        frozenset(_forms(lists["numbers"])),
+        frozenset(_forms(lists.get("speech", ""))),
+        frozenset(_forms(lists["headings"])),
+    )
 
 
 def _forms(text: str) -> set[str]:
@@ -422,12 +428,14 @@ def is_printable(keyword: str, language: str) -> bool:
 
     language: BCP 47 primary tag. Rejected are dates and boilerplate ("Tuesday morning", "read more"); counts ("forty
     crowns"), unless each word begins with a capital ("Four Seasons"); and, with the same exception, more than
-    WORDS_MOST words, or WORDS_BOUND if one of them is a function word.
+    WORDS_MOST words, or WORDS_BOUND if one of them is a function word, and a verb of speech ("Smondet pointed").
     """
     written = _WORD.findall(keyword)
     forms = [fold_form(plain(word)) for word in written]
     words = _words(language)
     if all(form in words.empty or form in words.numbers or form.isdigit() or len(form) < 2 for form in forms):
+        return False
+    if not words.speech.isdisjoint(forms):
         return False
     if is_name(keyword, language):
         return True

@@ -13,12 +13,8 @@ from periplus_topics.analyse.keyword_measures import (
     idf,
     is_passage,
     likelihoods,
-    multipartiterank,
-    positionrank,
     singlerank,
     sums,
-    textrank,
-    topicrank,
 )
 from periplus_topics.analyse.keyword_reading import NOTHING, Candidates, Counts, Reading, candidates
 from periplus_topics.model import Keyword
@@ -61,11 +57,7 @@ METHODS: dict[str, Method] = {
     "learnt": likelihoods,
     "tfidf": tfidf,
     "kpminer": kpminer,
-    "textrank": textrank,
     "singlerank": singlerank,
-    "positionrank": positionrank,
-    "topicrank": topicrank,
-    "multipartiterank": multipartiterank,
 }  # fmt: skip
 
 

@@ -105,7 +105,7 @@ QUANTUM = 1_000_000  # the queue allocates pages, not the frontier
 class TopicalOrder:
     """What to crawl."""
 
-    folder: Path
+    place: Place  # a folder, or a database address
     seeds: tuple[Url, ...]
     topic: str  # name, for the record of the run
     judge: Judge  # scores texts from 0 to 1
@@ -114,7 +114,6 @@ class TopicalOrder:
     least_harvest: float = 0.0  # stops when the harvest rate of the last WINDOW pages falls below it; 0: never
     known: tuple[Url, ...] = ()  # relevant pages known from elsewhere, to measure recall
     topic_folder: Path | None = None  # where other workers find the topic; None: this process works alone
-    store: str = ""  # database address of the collection, instead of the folder
 
 
 @frozen
@@ -160,12 +159,11 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
         storage=dataclasses.replace(order.settings.storage, workers=workers),
     )
     return CrawlOrder(
-        order.folder,
+        order.place,
         order.seeds,
         workable(settings),
-        rules_text(order.folder) if order.folder.is_dir() and not order.store else "",
+        rules_text(order.place) if isinstance(order.place, Path) and order.place.is_dir() else "",
         kind=KIND,
-        store=order.store,
         further=(("folder", str(order.topic_folder or "")), ("topic", order.topic), ("order", order.order)),
     )
 
@@ -202,7 +200,7 @@ class _Run:
         self._noted = 0  # pages at the last recorded point
         self._points: list[HarvestPoint] = []  # recorded but not stored yet
         self._stored = time.monotonic()
-        folder = order.topic_folder or order.folder if order.store else order.folder
+        folder = order.place if isinstance(order.place, Path) else order.topic_folder or Path()
         self._place = address_of_copy(folder) or folder
 
     def run(self) -> TopicalEnd:

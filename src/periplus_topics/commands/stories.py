@@ -43,11 +43,7 @@ KEYWORD_METHODS = (
     "learnt",
     "tfidf",
     "kpminer",
-    "textrank",
     "singlerank",
-    "positionrank",
-    "topicrank",
-    "multipartiterank",
 )
 
 

@@ -373,10 +373,9 @@ def crawl(
     starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
-    folder, store = (Path(), place) if isinstance(place, str) else (place, "")
     topic_folder = flags["topic_from"] or collection_folder(place)
     judge = judge_of(topic_folder, name)
-    settings = settings_of(flags, folder, DEFAULTS)
+    settings = settings_of(flags, place if isinstance(place, Path) else Path(), DEFAULTS)
     configure_logs(flags["verbose"])
     notice(settings)
     stopping, display = StopOnSignal(), Display(quiet=flags["quiet"], is_drawn=False)
@@ -391,7 +390,7 @@ def crawl(
 
     listed = start_urls(lines_of(known)) if known else ()
     order = TopicalOrder(
-        folder,
+        place,
         starts,
         name,
         judge.judge,
@@ -400,7 +399,6 @@ def crawl(
         flags["least_harvest"],
         listed,
         topic_folder=topic_folder,
-        store=store,
     )
     end = crawl_topic(order, watch)
     _tell(end, place, name, flags["topic_from"])

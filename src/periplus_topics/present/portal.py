@@ -98,6 +98,7 @@ ATOM, JSON_FEED, OPML = "feed.atom", "feed.json", "sources.opml"
 MOST_SITES = 5  # of a story, on a page of many
 MOST_KEYWORDS = 4  # the same
 MARGIN_SITES, MARGIN_WEEKS, MARGIN_WORDS = 8, 6, 14  # in the margin
+STALE_S = 7 * 86_400.0  # without a story for so long, the front page says so
 MOST_TITLES = 3  # of a week, in the list of weeks
 STRIP_PX = 120, 5  # length of a story's line of time, and how far its marks stay from the ends
 
@@ -174,11 +175,13 @@ def front_page(edition: Edition) -> tuple[str, str]:
         spelling.setdefault(word.casefold(), word)
         times[word.casefold()] += 1
     weeks = Counter(entry.week for entry in edition.entries)
+    newest_s = max((entry.last_update_s for entry in edition.entries), default=edition.made)
     return _page(
         edition,
         FRONT,
         "front.html",
         wide=True,
+        newest_s=newest_s if edition.made - newest_s > STALE_S else 0.0,
         telling=len({page.site for entry in edition.entries for page in entry.story.pages}),
         more=len(edition.entries) - len(edition.front),
         most=max((site.stories for site in edition.sites), default=1) or 1,

@@ -20,8 +20,10 @@ from periplus.present.draw import (
     element,
     heading,
     legend,
+    nice,
     page_link,
     px,
+    quarters,
     short_names,
     write_sheet,
 )
@@ -549,3 +551,27 @@ def topic_values(topic: Topic) -> JsonObject:
 
 def _word_values(word: TellingWord) -> JsonObject:
     return {**word._asdict(), "weight": round(word.weight, 4)}
+
+
+def write_harvest_svg(topic: str, points: Sequence[tuple[int, int, float]], out: TextIO) -> None:
+    """points: (pages, of them relevant, share of the last pages), in order. SVG that needs nothing else. out: UTF-8."""
+    pages, relevant, lately = points[-1] if points else (0, 0, 0.0)
+    across = nice(max(pages, 1))
+    counts = Axes(64, 66, 740, 258, across, across)
+    shares = Axes(64, 66, 740, 258, across, 1.0)
+    title = f"{number(relevant)} of {number(pages)} pages are on the topic"
+    marks = [
+        heading(title, "pages on the topic over pages fetched; share of the last 500 at the right"),
+        counts.grid(quarters(across), quarters(across)),
+        *(caption(shares.right + 8, shares.y(part / 4) + 4, f"{part * 25} %", "soft small") for part in range(5)),
+        counts.curve([(0, 0), (across, across)], "grey thin dotted"),
+        counts.curve([(0, 0), *((at, among) for at, among, _ in points)], "teal"),
+        shares.curve([(at, share) for at, _, share in points], "amber"),
+    ]
+    if pages:
+        ends = [
+            (relevant / across, "teal", f"{relevant / pages:.0%} in all"),
+            (lately, "amber", f"{lately:.0%} lately"),
+        ]
+        marks.append(shares.names(ends, shares.right + 46))
+    write_sheet(out, (900, 300), f"Harvest of {topic}: {title}", marks)

@@ -27,7 +27,6 @@ from periplus.jobs.setting_fields import Form
 from periplus.model.job import Job, JobOrder
 from periplus.model.page import TEXT_PARTS
 from periplus.model.web import Url
-from periplus.present.trends import write_harvest_svg
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of
@@ -45,7 +44,7 @@ from periplus_topics.api.topics import (
     topic_names,
     topic_of,
 )
-from periplus_topics.present.stories import topic_values
+from periplus_topics.present.stories import topic_values, write_harvest_svg
 from periplus_topics.store import when_stored
 
 _SESSIONS = Sessions()

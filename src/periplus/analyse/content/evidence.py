@@ -102,6 +102,7 @@ class PathFacts(NamedTuple):
     containers: bytes  # keys of the path and of its ancestors as uint64, innermost first
     steps: tuple[PathStep, ...]  # innermost first
     roles: int  # roles that its elements give to their blocks: CAPTION, COMMENT, CONTROL
+    unit: int  # key of the innermost table or list of definitions around it, or 0
 
 
 @lru_cache(maxsize=_PATH_CACHE_SIZE)
@@ -115,10 +116,13 @@ def facts(path: str) -> PathFacts:
     above = facts(head) if slash else _NO_PATH
     key, shape = _digest(step.folded, above.key), _digest(step.name, above.shape)
     containers = key.to_bytes(_KEY_BYTES, "little") + above.containers[: _KEY_BYTES * (DEEPEST - 1)]
-    return PathFacts(key, shape, containers, (step, *above.steps[: DEEPEST - 1]), _roles_of(step.words, above.roles))
+    unit = key if step.name in _UNITS else above.unit
+    steps = (step, *above.steps[: DEEPEST - 1])
+    return PathFacts(key, shape, containers, steps, _roles_of(step.words, above.roles), unit)
 
 
-_NO_PATH = PathFacts(0, 0, b"", (), 0)
+_NO_PATH = PathFacts(0, 0, b"", (), 0, 0)
+_UNITS = (b"table", b"dl")
 
 
 @lru_cache(maxsize=_PATH_CACHE_SIZE)
@@ -426,7 +430,7 @@ class Pages:
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: only links, see `Blocks`
         self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
-        self.words: Floats32 = 1 + self.letters[:, SPACE] + self.letters[:, WIDE] / np.float32(2)
+        self.words: Floats32 = words_of(counts)
         self.words[np.isin(self.kind, tuple(APART))] = 0
         self.plain: Floats32 = self.words * (1 - self.linked)
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
@@ -499,6 +503,13 @@ class Pages:
         place = np.arange(len(self.page)) + _APART * (self.page + 1)
         padded[:, place] = rows
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
+
+
+def words_of(counts: Ints32) -> Floats32:
+    """The number of words of each block. counts: as in `Traces`."""
+    letters = counts[:, :CLASSES].astype(np.float32)
+    words: Floats32 = 1 + letters[:, SPACE] + letters[:, WIDE] / np.float32(2)
+    return words
 
 
 def signed_distance(steps: Ints) -> Floats:

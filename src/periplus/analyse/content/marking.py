@@ -14,6 +14,8 @@ import numpy.typing as npt
 from periplus.analyse.content import features
 from periplus.analyse.content.counting import add_leaves
 from periplus.analyse.content.evidence import (
+    CLASSES,
+    COMMENT,
     Array,
     PageEvidence,
     Pages,
@@ -23,16 +25,29 @@ from periplus.analyse.content.evidence import (
     concatenate,
     signed_distance,
     traces_of,
+    words_of,
 )
-from periplus.analyse.content.naming import name_parts
-from periplus.model.arrays import Floats, Floats32
-from periplus.model.page import NO_PUBLICATION, Blocks, Part, Publication
+from periplus.analyse.content.naming import BOILERPLATE_SHARE, name_parts
+from periplus.model.arrays import Floats, Floats32, Mask
+from periplus.model.page import (
+    BLOCK_KIND_CODES,
+    IS_APART,
+    NO_PUBLICATION,
+    POSITION_CODES,
+    BlockKind,
+    Blocks,
+    Part,
+    Position,
+    Publication,
+)
 
 # First a forest of oblivious trees: all nodes of a level share one comparison, so that a tree is six comparisons and a
 # look-up. Then a small neural network, which also gets the forest's scores of the surroundings. Trained by
 # `quality/extraction/train.py`, shipped as `weights.json`.
 
 
+_BODY, _MAIN = POSITION_CODES[Position.BODY], POSITION_CODES[Position.MAIN]
+_HEADING = BLOCK_KIND_CODES[BlockKind.HEADING]
 FARTHEST = 4  # standard deviations from the mean: inputs are clipped there
 
 
@@ -261,7 +276,57 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part per block for each page; a batch of pages takes half the time of single pages."""
     threshold = weights().threshold
     for page, scores in _scores_of_each(pages):
-        yield name_parts(page.blocks, page.traces, scores > threshold, page.seen, page.publication)
+        is_content = _with_long_blocks(page, _with_whole_units(page, scores > threshold)) if page.blocks else scores > 1
+        yield name_parts(page.blocks, page.traces, is_content, page.seen, page.publication)
+
+
+UNIT_SHARE = 0.15  # least share of the words of a table that are judged content, for all of it to be content
+UNIT_BLOCKS = 3  # smaller ones are judged block by block
+LONG_WORDS = 15  # outside links: a long block
+KEPT_SHARE = 0.2  # least words of the content, relative to the words of long blocks
+
+
+def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
+    """Each table and list of definitions is content or not as a whole: keys and heads are short, or links.
+
+    A table with headings lays out the page.
+    """
+    units = np.array([path.unit for path in page.traces.paths], dtype=np.uint64)
+    if not units.any():
+        return is_content
+    unit = units[page.traces.path]
+    starts = np.concatenate(([0], np.flatnonzero(unit[1:] != unit[:-1]) + 1))
+    sizes = np.diff(starts, append=len(unit))
+    words, is_heading = _words(page), np.frombuffer(page.blocks.kinds, dtype=np.uint8) == _HEADING
+    is_unit = (unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~np.logical_or.reduceat(is_heading, starts)
+    verdicts = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
+    whole: Mask = np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes), is_content)
+    return whole
+
+
+def _with_long_blocks(page: PageContext, is_content: Mask) -> Mask:
+    """If no long block is judged content, and the page has far more words in such blocks, they are the content.
+
+    Otherwise a thread of a forum may be reduced to its headline.
+    """
+    blocks, seen = page.blocks, page.seen
+    words, positions = _words(page), np.frombuffer(blocks.positions, dtype=np.uint8)
+    chars = np.maximum(page.traces.counts[:, :CLASSES].sum(axis=1), 1)
+    shares = np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks), dtype=np.intp)
+    plain = words * np.where(shares, 1 - (shares - 1) / chars, 0)
+    is_long = (plain >= LONG_WORDS) & ((positions == _BODY) | (positions == _MAIN))
+    if not is_long.any() or (is_long & is_content).any():
+        return is_content
+    roles = np.array([path.roles for path in page.traces.paths], dtype=np.uint8).take(page.traces.path)
+    is_long &= (roles & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
+    is_lost = words[is_content].sum() < KEPT_SHARE * words[is_long].sum()
+    return is_content | is_long if is_lost else is_content
+
+
+def _words(page: PageContext) -> Floats32:
+    words = words_of(page.traces.counts)
+    words[np.frombuffer(page.blocks.kinds.translate(IS_APART), dtype=np.bool)] = 0
+    return words
 
 
 def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:

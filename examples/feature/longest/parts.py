@@ -1,0 +1,111 @@
+"""A command, a kind of issue, a screen, and a table with a column of its own."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from starlette.requests import Request
+from starlette.responses import Response
+
+from periplus.analyse.audit import Finding
+from periplus.analyse.audit_input import AuditInput, IssueColumns
+from periplus.api.collection import Collection
+from periplus.api.tables import ResultTable
+from periplus.cli.options import collection_folder, collection_option
+from periplus.model.audit import Category, IssueKind, Severity
+from periplus.model.tables import Table, columns_of
+from periplus.store.sqlite.schema import DATABASE
+from periplus.ui import rendering
+from periplus.ui.description import Routes, Screen, TableScreen
+from periplus.ui.state import folder_of
+from periplus.values import JsonObject, Place
+
+PAGES = 10
+TINY_CHARS = 4
+
+
+class LongPage(NamedTuple):
+    """A page and its size in bytes, with its share of all pages' bytes."""
+
+    url: str
+    size: int
+    share: float
+
+
+def longest_pages(folder: Path) -> list[LongPage]:
+    """The longest pages of a collection, the longest first."""
+    with Collection(folder) as collection:
+        rows = [(row.size or 0, row.url) for row in collection.pages(state="fetched", columns=("url", "size"))]
+    total = sum(size for size, _ in rows) or 1
+    return [LongPage(url, size, round(size / total, 4)) for size, url in heapq.nlargest(PAGES, rows)]
+
+
+@click.command()
+@collection_option
+def longest(collection: Place | None) -> None:
+    """List the longest pages of a collection."""
+    for page in longest_pages(collection_folder(collection)):
+        click.echo(f"{page.size:>12,}  {page.url}")
+
+
+def _tiny_titles(site: AuditInput) -> IssueColumns:
+    chars = site.pages.title_chars
+    return IssueColumns(site.pages.place[(chars > 0) & (chars <= TINY_CHARS)])
+
+
+TINY_TITLE = Finding(
+    IssueKind(
+        "title-tiny",
+        Severity.NOTICE,
+        Category.TITLES,
+        f"Titles of at most {TINY_CHARS} characters",
+        "A reader of search results cannot tell what the page is about.",
+        "Write a title that names the subject of the page.",
+    ),
+    _tiny_titles,
+)
+
+
+def _rows(folder: Path, subject: str) -> Iterator[tuple[object, ...]]:
+    return ((place, *page) for place, page in enumerate(longest_pages(folder), 1))
+
+
+def _stamp(folder: Path, subject: str) -> object:
+    return (folder / DATABASE).stat().st_mtime_ns
+
+
+TABLES = {
+    "longest": ResultTable(
+        Table(
+            "longest",
+            "The longest pages.",
+            columns_of("""
+                place integer: the longest page has 1
+                url text searched: the address
+                size integer: size in bytes
+                share real: share of the bytes of all pages, 0 to 1
+            """),
+        ),
+        _rows,
+        _stamp,
+    )
+}
+
+
+def _show(request: Request) -> Response:
+    """The longest pages."""
+    name, folder = folder_of(request)
+    pages: list[JsonObject] = [page._asdict() for page in longest_pages(folder)]
+    return rendering.answer(request, "longest/longest.html", {"title": "Longest pages", "name": name, "pages": pages})
+
+
+ROUTES = Routes(
+    (Screen("/c/{name}/longest", _show, {"name": str, "pages": list[JsonObject]}),),
+    {},
+    {},
+    {"longest": TableScreen("Longest pages", "longest", ("place", "url", "size", "share"), home="longest")},
+)
