@@ -256,17 +256,17 @@ FEATURE_PAGES = 20.0  # weight of the prior of the forecasts, in pages
 # Fitted by an evolution strategy on other worlds and manuals than the reported ones (docs/rules-of-choice.md).
 # One row per parameter: ((minimum, maximum), slope by each of the features).
 SETTING = (
-    ((-2, 7), (1.85, -2.07, 0.23, -0.03, -0.79, -0.90)),  # ln of the prior in pages
-    ((-6, 3), (-1.92, -2.25, 0.56, 0.66, 0.14, -0.11)),  # ln of the premium
-    ((-12, 4), (1.04, -2.41, 1.05, 0.71, 0.09, -0.16)),  # power
-    ((-1, 7), (0.32, 0.30, 0.65, -0.33, 0.14, 0.79)),  # ln of the pages after which the premium is 1 / sqrt 2
-    ((-4, 3), (-1.75, -1.56, -0.38, -0.90, -0.36, 0.24)),  # ln of the exponent by which the premium decreases
-    ((-8, 8), (2.90, -2.17, 2.22, 0.81, 0.13, -1.45)),  # ln weight of the mean of 4 pages
-    ((-8, 8), (0.07, -0.63, -1.62, -0.28, 0.42, -0.50)),  # of 16
-    ((-8, 8), (4.28, -0.19, -0.87, -0.64, 0.83, -1.06)),  # of 64
-    ((-8, 8), (-1.05, 1.96, -0.17, -0.63, 0.49, 0.00)),  # of 256
-    ((-8, 8), (-0.92, 0.02, -0.18, -0.89, -0.07, 0.72)),  # of all
-    ((-6, 2), (-2.84, -0.61, 0.92, -0.65, 0.44, -0.39)),  # ln of the width of the bounds
+    ((-2, 7), (2.01, -1.27, 0.15, -0.31, -1.28, -1.44)),  # ln of the prior in pages
+    ((-6, 3), (-1.69, -2.07, 0.56, 0.82, -0.17, -0.14)),  # ln of the premium
+    ((-12, 4), (2.26, -3.01, 0.89, 0.12, 0.50, 0.39)),  # power
+    ((-1, 7), (0.28, 0.05, 0.14, -0.08, 0.75, 0.55)),  # ln of the pages after which the premium is 1 / sqrt 2
+    ((-4, 3), (-1.39, -0.81, -0.42, -1.46, -0.79, 1.35)),  # ln of the exponent by which the premium decreases
+    ((-8, 8), (2.65, -2.43, 2.02, -0.09, 0.56, -1.31)),  # ln weight of the mean of 4 pages
+    ((-8, 8), (0.59, -0.64, -1.52, 0.66, 0.25, -0.63)),  # of 16
+    ((-8, 8), (3.56, -0.83, -0.59, -1.12, 0.43, -1.51)),  # of 64
+    ((-8, 8), (-1.01, 1.40, -0.24, -0.49, 0.24, -0.14)),  # of 256
+    ((-8, 8), (-0.20, -0.49, -0.51, -0.23, -0.98, 1.87)),  # of all
+    ((-6, 2), (-3.65, -1.44, 0.32, -0.82, 0.32, -0.62)),  # ln of the width of the bounds
 )
 _BOUNDS = np.array([bounds for bounds, _ in SETTING]).T
 _SLOPES = np.array([slopes for _, slopes in SETTING]).T
