@@ -81,7 +81,7 @@ def measured(name: str, cascades: Cascades) -> list[Figure]:
             print(
                 f"  {objective.value} {what:40} {found.value:.4f}, of the bound {found.value / found.lp_bound:.4f}, "
                 f"busiest {found.most_posts[-1]:.4f},"
-                f" {found.swaps} swaps, {took:.2f} s"
+                f" {took:.2f} s"
             )
             short = f"{name}, {objective.value}, " + ("posts" if wish.by_posts else f"{int(wish.budget)}")
             figures.append(Figure(short, found.value, None, data))
