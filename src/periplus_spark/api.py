@@ -252,7 +252,7 @@ COSTS = {
         "cascades": 6,
     }),
     "spark": EngineCost(7.0, 100, {
-        "ends": 1.0, "graph": 0.45, "ranks": 0.6, "broken": 0.3, "external": 0.25, "interlinking": 0.4,
+        "ends": 1.0, "graph": 0.45, "ranks": 0.6, "interlinking": 0.4,
         "sketches": 760,
     }),
 }  # fmt: skip

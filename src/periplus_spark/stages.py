@@ -85,49 +85,6 @@ def _graph(cut: UrlBlocks, home: Vector, block: int) -> None:
         streamed.write_graph(task, *_urls(cut), home.values(), cut.span(block, "source"))
 
 
-def broken_links_stage(context: SparkContext, cut: UrlBlocks) -> None:
-    _write_url_vectors(context, cut)
-    run_tasks(context, partial(_broken_links, cut), cut.count)
-    cut.gather()
-
-
-def _broken_links(cut: UrlBlocks, block: int) -> None:
-    with cut.part(block) as task:
-        streamed.write_broken_links(task, *_urls(cut), cut.span(block, "source"))
-
-
-def external(context: SparkContext, cut: UrlBlocks) -> None:
-    """Counts links and pages by block of sources, and distinct targets by block of targets."""
-    _write_url_vectors(context, cut)
-    sites = int(_urls(cut)[0].site.max(initial=-1)) + 1
-    tallies = _sum_blocks(run_tasks(context, partial(_outward, cut), cut.count), 2, sites)
-    (targets,) = _sum_blocks(run_tasks(context, partial(_targets, cut), cut.count), 1, sites)
-    with cut.part(0) as task:
-        streamed.write_sites(task, tallies, targets)
-    cut.gather()
-
-
-def _outward(cut: UrlBlocks, block: int) -> tuple[Ints, Ints]:
-    tallies, led = streamed.outward_links(cut.task, *_urls(cut), cut.span(block, "source"))
-    cut.deal("led", block, cut.of(led), led[None])
-    sites = np.flatnonzero(tallies[0])
-    return sites, tallies[:, sites]
-
-
-def _targets(cut: UrlBlocks, block: int) -> tuple[Ints, Ints]:
-    (led,) = cut.concatenate("led", block, 1)
-    sites, counts = count_values(_urls(cut)[0].site[sort_distinct(led)])
-    return sites, counts[None]
-
-
-def _sum_blocks(parts: list[tuple[Ints, Ints]], rows: int, sites: int) -> Ints:
-    """Sums (sites, int64[rows, len(sites)]) of each block to int64[rows, sites]."""
-    tallies = np.zeros((rows, sites), np.int64)
-    for own, counts in parts:
-        tallies[:, own] += counts
-    return tallies
-
-
 # Ranks within sites: each task gets whole sites, with about the same number of pages, and computes them as a
 # single machine does. The place of a page is its index among the pages of its task.
 
@@ -143,7 +100,9 @@ def _deal_sites(context: SparkContext, cut: UrlBlocks) -> None:
     """Sends each task the pages and links of its sites."""
     sizes = run_tasks(context, partial(_site_sizes, cut), cut.count)
     sites = max((int(own[-1]) + 1 for own, _ in sizes if len(own)), default=0)
-    size = _sum_blocks([(own, counts[None]) for own, counts in sizes], 1, sites)[0]
+    size = np.zeros(sites, np.int64)
+    for own, counts in sizes:
+        size[own] += counts
     before = np.cumsum(size) - size
     owner = before * cut.count // max(int(size.sum()), 1)  # task of each site
     dealt = np.array([np.bincount(owner[own], counts, cut.count) for own, counts in sizes], np.int64)
@@ -308,8 +267,6 @@ STAGES: Mapping[str, Callable[[SparkContext, UrlBlocks], None]] = {
     "ends": ends,
     "graph": graph,
     "ranks": ranks,
-    "broken": broken_links_stage,
-    "external": external,
     "sketches": sketches,
     "interlinking": interlinking,
 }

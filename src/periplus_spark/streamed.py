@@ -136,7 +136,7 @@ def _edges(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> Itera
         yield source[followed], led[followed]
 
 
-def _links(task: StageTask, kinds: list[str], sources: Span) -> Iterator[tuple[Ints, Ints]]:
+def _links(task: StageTask, kinds: list[str], sources: Span | None = None) -> Iterator[tuple[Ints, Ints]]:
     for block in blocks(task.dataset, "links", ["source", "target", "kind"], span=sources):
         of_kinds = text_mask(block, "kind", kinds)
         yield np.asarray(block.column(0), np.int64)[of_kinds], np.asarray(block.column(1), np.int64)[of_kinds]
@@ -260,13 +260,8 @@ def site_map(task: StageTask) -> None:
 def broken_links_stage(task: StageTask) -> None:
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
-    write_broken_links(task, urls, end, Span("source", 0, len(end)))
-
-
-def write_broken_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> None:
-    """Writes the broken links of these pages."""
     with task.writer("broken") as writer:
-        for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"], span=sources):
+        for block in blocks(task.dataset, "links", ["source", "target", "kind", "position"]):
             source, target = np.asarray(block.column(0), np.int64), np.asarray(block.column(1), np.int64)
             led = end[target]
             rows = np.flatnonzero(
@@ -277,38 +272,25 @@ def write_broken_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Sp
 
 
 def external(task: StageTask) -> None:
+    """Counts links, and distinct targets, as links stream; and pages, since the links of a page are consecutive."""
     urls = url_vectors(task.dataset)
     end = end_vector(task.folders["ends"], len(urls.site))
-    tallies, met = outward_links(task, urls, end, Span("source", 0, len(end)))
-    write_sites(task, tallies, np.bincount(urls.site[met], minlength=tallies.shape[1]))
+    count = int(urls.site.max(initial=-1)) + 1
+    links, pages = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    is_target = np.zeros(len(end), np.bool_)
 
-
-def outward_links(task: StageTask, urls: UrlVectors, end: Ints, sources: Span) -> tuple[Ints, Ints]:
-    """(int64[2, sites]: links from other sites to the site, pages with such links; distinct target URLs).
-
-    Counts links as they stream. The links of a page are consecutive, so pages can be counted as well.
-    """
-    sites = int(urls.site.max(initial=-1)) + 1
-    tallies = np.zeros((2, sites), np.int64)
-    met = np.zeros(len(urls.site), np.bool_)
-
-    def outward() -> Iterator[tuple[Ints, Ints]]:
-        for source, target in _links(task, FOLLOWED_LINKS, sources):
+    def outgoing() -> Iterator[tuple[Ints, Ints]]:
+        for source, target in _links(task, FOLLOWED_LINKS):
             led = end[target]
-            outgoing = (led >= 0) & urls.fetched[source] & ~urls.failed[led] & (urls.site[source] != urls.site[led])
-            np.add.at(tallies[0], urls.site[led[outgoing]], 1)
-            met[led[outgoing]] = True
-            yield source[outgoing], urls.site[led[outgoing]]
+            rows = (led >= 0) & urls.fetched[source] & ~urls.failed[led] & (urls.site[source] != urls.site[led])
+            np.add.at(links, urls.site[led[rows]], 1)
+            is_target[led[rows]] = True
+            yield source[rows], urls.site[led[rows]]
 
-    for _, site in _whole_sources(outward(), max(sites, 1)):
-        np.add.at(tallies[1], site, 1)
-    return tallies, np.flatnonzero(met)
-
-
-def write_sites(task: StageTask, tallies: Ints, targets: Ints) -> None:
-    sites = np.flatnonzero(tallies[0])
-    links, pages = tallies[:, sites]
-    task.write("sites", {"site": sites, "links": links, "pages": pages, "targets": targets[sites]})
+    for _, site in _whole_sources(outgoing(), max(count, 1)):
+        np.add.at(pages, site, 1)
+    sites, targets = np.flatnonzero(links), np.bincount(urls.site[is_target], minlength=count)
+    task.write("sites", {"site": sites, "links": links[sites], "pages": pages[sites], "targets": targets[sites]})
 
 
 def interlinking(task: StageTask) -> None:
