@@ -20,7 +20,7 @@ from periplus_studies.units import unit_of
 from periplus_topics.api import portal
 from periplus_topics.api.portal import publish
 from periplus_topics.api.stories import store_stories
-from periplus_topics.api.topics import TopicOrder, add_label, store_classifications, stored_judgements, train_topic
+from periplus_topics.api.topics import TopicOrder, add_label, judged_pages, store_classifications, train_topic
 from periplus_topics.model import Example, Portal, Stories
 from periplus_topics.present.portal import portal_files
 from stored import page, stored
@@ -112,7 +112,7 @@ def told(folder: Path) -> None:
     collection = stored(folder, {home: page("Home", *pages), **pages}, [home])
     with Collection(collection) as kept:
         train_topic(kept, TopicOrder("t", [f"{home}1*"]))
-        store_classifications(collection, "t", stored_judgements(kept, "t", -1))
+        store_classifications(collection, "t", judged_pages(kept, "t", -1))
     add_label(collection, "t", Example(texts[1], True, "labelled", f"{home}2"))
     told = [story(f"s{number}", text, (f"a{text[:3]}.example", 2), (text, 1)) for number, text in enumerate(texts)]
     store_stories(collection, Stories(tuple(told), 9, (), (), ()))

@@ -22,6 +22,7 @@ from test_faults_workers import hosts_of
 from voyage import PATIENCE_S, command, environment, flags_for, served_apart, until
 
 import periplus
+import periplus_postgres
 import postgres_server
 from periplus.api.homes import home_of
 from periplus.children import finish_child
@@ -128,17 +129,19 @@ def test_a_backup_of_a_running_crawl_is_restored_and_the_crawl_goes_on(tmp_path,
 
 def program(folder: Path, version: str, tables: str = "1") -> dict[str, str]:
     """Environment of a copy of this program that calls itself so, and its tables."""
-    copy = folder / version / "periplus"
-    shutil.copytree(Path(periplus.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    copy = folder / version
+    for package in (periplus, periplus_postgres):
+        source = Path(package.__path__[0])
+        shutil.copytree(source, copy / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     for file, old, new in (
-        ("settings.py", 'VERSION = "0.1.0"', f'VERSION = "{version}"'),
-        ("store/postgres/schema.py", 'VERSION: Final = "1"', f'VERSION: Final = "{tables}"'),
+        ("periplus/settings.py", 'VERSION = "0.1.0"', f'VERSION = "{version}"'),
+        ("periplus_postgres/schema.py", 'VERSION: Final = "1"', f'VERSION: Final = "{tables}"'),
     ):
         text = (copy / file).read_text("utf-8")
         assert text.count(old) == 1
         (copy / file).write_text(text.replace(old, new), "utf-8")
     given = environment()
-    given["PYTHONPATH"] = os.pathsep.join(filter(None, (str(copy.parent), given.get("PYTHONPATH", ""))))
+    given["PYTHONPATH"] = os.pathsep.join(filter(None, (str(copy), given.get("PYTHONPATH", ""))))
     subprocess.run([sys.executable, "-m", "compileall", "-q", copy], check=True)  # a start would take seconds
     asked = subprocess.run(command("--version"), env=given, capture_output=True, text=True, check=True, cwd="/")
     assert f"version {version}" in asked.stdout
