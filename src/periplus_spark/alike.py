@@ -247,6 +247,8 @@ def _comparable(task: StageTask, of: str) -> Iterator[tuple[Ints, list[bytes]]]:
 
     Duplicates are left out if the stage depends on `duplicates`.
     """
+    import pyarrow as pa
+
     merit = merits_of(task.dataset)
     is_left_out = np.zeros(len(merit), np.bool_)
     if "duplicates" in task.folders:
@@ -255,8 +257,7 @@ def _comparable(task: StageTask, of: str) -> Iterator[tuple[Ints, list[bytes]]]:
     for block in blocks(task.folders[of], "sketches", ["url", "shingles", "bins"], TEXT_ROWS * 10):
         urls = np.asarray(block.column(0), np.int64)
         fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~is_left_out[urls]
-        bins = block.column(2)
-        yield np.stack([urls[fit], merit[urls[fit]]]), [bins[row].as_py() for row in np.flatnonzero(fit).tolist()]
+        yield np.stack([urls[fit], merit[urls[fit]]]), block.column(2).filter(pa.array(fit)).to_pylist()
 
 
 def needed_values(threshold: float) -> int:

@@ -14,6 +14,7 @@ import pytest
 from interface import client
 from periplus.analyse.linkgraph import hierarchical_map, map_tree, shortest_way
 from periplus.analyse.pagerank import pagerank
+from periplus.files import keep_text
 from periplus.model.graph import LinkGraph
 from periplus.model.results import PageColumns, SiteMap
 from periplus.model.visit import Reason, State
@@ -178,10 +179,12 @@ def test_circles_of_equal_rank_do_not_overlap(tmp_path: Path) -> None:
 def test_the_layout_is_cached_until_the_collection_changes(folder: Path) -> None:
     path = folder / "e.periplus" / "site.layout"
     first = client(folder).get("/c/e/site.json").json()
-    key, columns = json.loads(path.read_text("utf-8"))
-    path.write_text(json.dumps([key, {**columns, "title": "kept"}]), "utf-8")
+    head, text = path.read_text("utf-8").split("\n")
+    keep_text(path, head.partition(" ")[2], json.dumps({**json.loads(text), "title": "kept"}))
     assert client(folder).get("/c/e/site.json").json() == {**first, "title": "kept"}
     path.write_text("no JSON", "utf-8")
+    assert client(folder).get("/c/e/site.json").json() == first
+    keep_text(path, head.partition(" ")[2], "no JSON")
     assert client(folder).get("/c/e/site.json").json() == first
     stored(folder / "e.periplus", {f"{HOME}c": page("C")}, [f"{HOME}c"])
     assert len(client(folder).get("/c/e/site.json").json()["url"]) == 4

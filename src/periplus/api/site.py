@@ -31,7 +31,7 @@ from periplus.api.facts import (
 )
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
-from periplus.files import replace_file
+from periplus.files import keep_text, kept_text
 from periplus.model.graph import LinkGraph
 from periplus.model.ports import RunRecord
 from periplus.model.results import About, MapNode, PageColumns, PageOverview, Ranking, SiteMap
@@ -320,16 +320,14 @@ def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:
 
     under: only pages whose URL has this prefix. A read-only folder has no cache.
     """
-    key, path = list(layout_key(folder, site.key, under)), folder / LAYOUT_FILE
-    if not under:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            stored_key, columns = json.loads(path.read_text("utf-8"))
-            if stored_key == key:
-                return SiteGraph(**{name: _tuple(value) for name, value in columns.items()})
+    if under:
+        return site_graph(site.facts, site.graph, site.site_map, under)
+    key, path = repr(layout_key(folder, site.key, under)), folder / LAYOUT_FILE
+    if text := kept_text(path, key):
+        with contextlib.suppress(ValueError, TypeError, AttributeError):  # of another form
+            return SiteGraph(**{name: _tuple(value) for name, value in json.loads(text).items()})
     graph = site_graph(site.facts, site.graph, site.site_map, under)
-    if not under:
-        with contextlib.suppress(OSError):
-            replace_file(path, json.dumps([key, dataclasses.asdict(graph)]).encode())
+    keep_text(path, key, json.dumps(dataclasses.asdict(graph)))
     return graph
 
 
