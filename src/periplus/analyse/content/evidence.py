@@ -204,17 +204,13 @@ def traces_of(blocks: Blocks) -> Traces:
     lines = np.zeros(len(blocks), dtype=np.int32)
     if blocks.lines:
         lines += np.asarray(blocks.lines)
-    lines[_is_apart(blocks)] = -1
+    lines[np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)] = -1
     table = np.zeros((len(blocks), block_counts.COLUMNS), dtype=np.int32)
     digests = np.empty((len(blocks), 2), dtype=np.uint64)
     words = np.empty(len(codes) // 2 + len(blocks) + 1, dtype=np.uint64)
     count = _counter().read(codes.data, lines.data, table.reshape(-1).data, digests.reshape(-1).data, words.data)
     shapes = np.array([path.shape for path in paths], dtype=np.uint64)
     return Traces(table, mix_digests(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count], path_of, paths)
-
-
-def _is_apart(blocks: Blocks) -> Mask:
-    return np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)
 
 
 def mix_digests(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
