@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from periplus_topics.api.topical_run import TopicalEnd, TopicalProgress
     from periplus_topics.model import PageJudgement, Topic, TopicReport
 
-ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
+ORDERS = ("weighed", "waits")  # of `schedule.topical.queue`
 
 LISTED_PAGES = 20  # pages that are listed
 _KEYS = {"y": True, "n": False}
