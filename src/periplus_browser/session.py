@@ -16,7 +16,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from periplus.acquire.login import (
+from periplus.acquire.discovery import SIGNED_OUT
+from periplus.acquire.politeness import HeldHost
+from periplus.model.frontier import GivenUp, Task
+from periplus.model.ports import Clock
+from periplus.model.visit import Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
+from periplus.model.web import HostKey, Origin, Url
+from periplus.settings import Politeness
+from periplus.urls.canonical import canonical
+from periplus.urls.hosts import host_key, origin_of
+from periplus_browser.login import (
     Cookie,
     Login,
     LoginError,
@@ -29,19 +38,9 @@ from periplus.acquire.login import (
     mask_cookies,
     seen_instead,
 )
-from periplus.acquire.politeness import HeldHost
-from periplus.model.frontier import GivenUp, Task
-from periplus.model.ports import Clock
-from periplus.model.visit import Failed, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
-from periplus.model.web import HostKey, Origin, Url
-from periplus.settings import Politeness
-from periplus.urls.canonical import canonical
-from periplus.urls.hosts import host_key, origin_of
 
 log = logging.getLogger(__name__)
 
-# end of the message of a run that was signed in before: it waits for the user
-SIGNED_OUT = "; signed out, so the crawl pauses: sign in again, then the same command goes on"
 MOST_TRIES = 3  # failed sign-ins in a row before the crawl ends
 MOST_HOPS = 10  # redirects between the form and the page after it
 MOST_WITHHELD = 16  # pages without the sign before the page to check is requested; each may have some MB

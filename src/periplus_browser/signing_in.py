@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
+from periplus.acquire.discovery import HostCallbacks
 from periplus.acquire.politeness import HeldHost, suspend
-from periplus.acquire.session import MOST_WITHHELD, LoginSession, LoginSessions, PageVerdict, Withheld
 from periplus.model.frontier import GivenUp, Task
 from periplus.model.ports import Clock
 from periplus.model.visit import Purpose, Request, Skipped, Visit
-from periplus.model.web import HostKey
 from periplus.urls.hosts import host_key
+from periplus_browser.session import MOST_WITHHELD, LoginSession, LoginSessions, PageVerdict, Withheld
 
 NO_HOST = -1  # in place of a host's id: a placeholder task asks for the host's lease
 LOOK_S = 0.25  # how often a host that waits for its session is rescheduled
 LIST_AGAIN_S = 30.0  # a requested lease arrives within one or two commits, of half a second each
 MOST_LISTED_S = 1800.0  # the host may wait for its Retry-After; after this time the crawl ends with an error
-
-
-class HostCallbacks(NamedTuple):
-    """The worker's functions on its hosts."""
-
-    held_host: Callable[[HostKey], HeldHost | None]
-    refill: Callable[[HeldHost], bool]  # takes tasks; False: there are none
-    schedule: Callable[[HeldHost], None]
-    request_lease: Callable[[Request], None]  # of a host that is not held
-    settle: Callable[[HeldHost, Task, Visit], None]
 
 
 class SigningIn:
