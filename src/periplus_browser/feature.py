@@ -9,6 +9,5 @@ FEATURE = Feature(
         "login": "periplus_browser.logins:login_of",
         "logins": "periplus_browser.logins:logins_of",
         "login sessions": "periplus_browser.session:LoginSessions",
-        "login gate": "periplus_browser.signing_in:SigningIn",
     },
 )

@@ -8,8 +8,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from periplus.acquire.politeness import HeldHost
-from periplus.document.formats.table import is_part
 from periplus.document.headers import media_type
+from periplus.document.media_types import is_part
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import (
@@ -380,7 +380,7 @@ class HostCallbacks(NamedTuple):
 
 
 class LoginGate(Protocol):
-    """Signs in to the hosts of a worker; the service `login gate` of a feature."""
+    """Signs in to the hosts of a worker; made by the service `login sessions` of a feature."""
 
     @property
     def failure(self) -> str:

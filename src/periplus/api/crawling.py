@@ -25,7 +25,7 @@ from periplus.api.homes import database_at, home_of, leave_nothing, workable
 from periplus.api.rules import rules_text
 from periplus.api.secrets import resolve_secrets
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
-from periplus.document.formats.table import may_be_kept, may_be_read
+from periplus.document.media_types import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
 from periplus.features import service
 from periplus.logs import JsonLines
@@ -337,7 +337,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         ),
         addresses=addresses,
         rendering=rendering,
-        sign_in=partial(service("login gate"), sessions, clock) if logins else None,
+        sign_in=sessions and sessions.gate,
         is_past=archive is not None,
     )
     if archive is not None:
