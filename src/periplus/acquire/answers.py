@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import replace
 
-from periplus.acquire.discovery import PageRenderer
+from periplus.acquire.discovery import HostCallbacks, LoginGate, PageRenderer
 from periplus.acquire.fetch import (
     FirstAnswers,
     bug,
@@ -26,7 +26,6 @@ from periplus.acquire.fetch import (
 )  # fmt: skip
 from periplus.acquire.leases import Commits, Leases, WorkerDeps
 from periplus.acquire.politeness import HeldHost, finish_request, given_up, suspend
-from periplus.acquire.signing_in import HostCallbacks, SigningIn
 from periplus.model.frontier import Completion, Task
 from periplus.model.ports import Response, Transport
 from periplus.model.visit import BESIDE, CHECKS, Cause, Failed, Purpose, Reason, Redirected, Visit
@@ -93,9 +92,9 @@ class Answers:
         self._discovery = commits.discovery
         self._first: FirstAnswers = {}
         self.rendering = RenderingTurn(deps.rendering, commits, deps.transport)
-        self.sessions: SigningIn | None = None
-        if deps.sessions is not None:
-            self.sessions = SigningIn(deps.sessions, deps.clock, self._hosts.by_id, self._host_callbacks())
+        self.sessions: LoginGate | None = None
+        if deps.sign_in is not None:
+            self.sessions = deps.sign_in(self._hosts.by_id, self._host_callbacks())
 
     def _host_callbacks(self) -> HostCallbacks:
         def settle(host: HeldHost, task: Task, visit: Visit) -> None:

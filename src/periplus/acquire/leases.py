@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
-from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
+from periplus.acquire.discovery import Aliases, Discovery, HostCallbacks, LoginGate, PageRenderer
 from periplus.acquire.politeness import AddressTurns, HeldHost, Pace, delay_for, surplus_hosts, suspend
 from periplus.acquire.robots_gate import RobotsGate
-from periplus.acquire.session import LoginSessions
 from periplus.model.frontier import PRIORITY_FIRST, Batch, Completion, Lease, SideRequest, TrapMemory
 from periplus.model.ports import Clock, CrawlScope, CrawlStore, HostPast, Policy, Transport, TrapDetection
 from periplus.model.visit import Request, Skipped, Visit
@@ -66,7 +65,7 @@ class WorkerDeps:
     aliases: Aliases
     addresses: AddressTurns
     rendering: PageRenderer | None = None  # None: pages are read as sent
-    sessions: LoginSessions | None = None  # None: no logins
+    sign_in: Callable[[dict[int, HeldHost], HostCallbacks], LoginGate] | None = None  # None: no logins
     is_past: bool = False  # an archive answers, no request reaches the hosts: no delays, no robots.txt
 
 
