@@ -43,10 +43,9 @@ from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
 from periplus.store.part_messages import PART
 from periplus.urls.folders import folders_of
-from periplus.urls.hosts import host_key
+from periplus.urls.hosts import host_key, parse_part, part_of
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import own_hosts, site_scope
-from periplus.urls.web_parts import parse_part, part_of
 from periplus.values import Pairs, Place, frozen
 
 log = logging.getLogger(__name__)

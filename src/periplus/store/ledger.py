@@ -29,7 +29,7 @@ from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Re
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import part_messages, rows
 from periplus.store.url_state import FIELDS, RECHECK, UrlState, is_another, updated_state
-from periplus.urls.web_parts import WebPart, part_of
+from periplus.urls.hosts import WebPart, part_of
 
 
 class HostRef(NamedTuple):
