@@ -14,7 +14,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from periplus.values import JsonObject, frozen
-from periplus_demo.harbours import HTML, Answer, render, sections
+from periplus_demo.harbours import HTML, WebAnswer, render, sections
 
 SITES = {  # name: (title, topic, how it dates its pages)
     "gazette": ("The Vellmouth Gazette", "both", "json-ld"),
@@ -60,25 +60,25 @@ class NewsWeb:
         self.posts = posts(today)
         self.by_path = {(post.site, path_of(post)): post for post in self.posts}
 
-    def answer(self, path: str, base: str, serial: int) -> Answer:
+    def answer(self, path: str, base: str, serial: int) -> WebAnswer:
         """base: scheme and host of the request."""
         del serial
         host = base.partition("://")[2]
         site, port = host.partition(".")[0], host.partition(":")[2]
         if site not in SITES:
-            return Answer(404, "text/plain", b"no such site")
+            return WebAnswer(404, "text/plain", b"no such site")
         title, _, dating = SITES[site]
         mine = [post for post in self.posts if post.site == site]
         values: JsonObject = {"site": site, "port": port, "title": title, "posts": mine}
         if path == "/feed.xml":
             feed = render("feed.xml", origin=origin, address=address, http_date=format_datetime, **values)
-            return Answer(200, "application/rss+xml", feed.encode())
+            return WebAnswer(200, "application/rss+xml", feed.encode())
         post = self.by_path.get((site, path))
         if post is None and path != "/":
-            return Answer(404, "text/plain", b"not here")
+            return WebAnswer(404, "text/plain", b"not here")
         body = Markup(self.linked(post.body, port)) if post else ""
         values |= {"post": post, "body": body, "dating": dating, "sites": SITES}
-        return Answer(200, HTML, render("news.html", path_of=path_of, origin=origin, **values).encode())
+        return WebAnswer(200, HTML, render("news.html", path_of=path_of, origin=origin, **values).encode())
 
     def linked(self, body: str, port: str) -> str:
         for post in self.posts:

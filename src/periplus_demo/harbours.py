@@ -44,7 +44,7 @@ def render(template: str, **values: object) -> str:
 
 
 @frozen
-class Answer:
+class WebAnswer:
     """A response. media_type empty: no Content-Type is sent; wait_s: delay before it is sent, seconds."""
 
     status: int
@@ -54,9 +54,9 @@ class Answer:
     wait_s: float = 0.0
 
 
-def page(template: str, status: int = 200, **values: object) -> Answer:
+def page(template: str, status: int = 200, **values: object) -> WebAnswer:
     """An English page of the site."""
-    return Answer(status, HTML, render(template, language="en", **values).encode() + b"\n")
+    return WebAnswer(status, HTML, render(template, language="en", **values).encode() + b"\n")
 
 
 def plain(text: str) -> str:
@@ -89,7 +89,7 @@ def png(name: str) -> bytes:
     )
 
 
-def _calendar(path: str) -> Answer | None:
+def _calendar(path: str) -> WebAnswer | None:
     """/calendar/2026/05.html, with links to the neighbouring months, without end."""
     year, _, month = path.removeprefix("/calendar/").removesuffix(".html").partition("/")
     if not (year.isdecimal() and month.isdecimal() and 1 <= int(month) <= 12 and len(year) <= 4):
@@ -99,7 +99,7 @@ def _calendar(path: str) -> Answer | None:
     return page("calendar.html", month=f"{year}-{month}", near=near)
 
 
-def _booking(path: str, serial: int) -> Answer | None:
+def _booking(path: str, serial: int) -> WebAnswer | None:
     """Five pages whose links have a session id, a different one at each request."""
     sid = hashlib.md5(str(serial).encode(), usedforsecurity=False).hexdigest()
     name = path.removeprefix("/booking/").removesuffix(".html")
@@ -114,12 +114,14 @@ class Harbours:
     def __init__(self, folder: Path, *, repaired: bool = False) -> None:
         """repaired: with the two pages to which the broken links lead."""
         self.sources = read_sources(folder / "pages")
-        self.fixed: dict[str, Answer] = {"/style.css": Answer(200, "text/css", STYLE)}
-        self.fixed |= {path: Answer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()}
-        self.fixed |= {f"/images/{name}.svg": Answer(200, "image/svg+xml", svg(name)) for name in SVG_PICTURES}
-        self.fixed |= {f"/images/{name}.png": Answer(200, "image/png", png(name)) for name in PNG_PICTURES}
+        self.fixed: dict[str, WebAnswer] = {"/style.css": WebAnswer(200, "text/css", STYLE)}
+        self.fixed |= {
+            path: WebAnswer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()
+        }
+        self.fixed |= {f"/images/{name}.svg": WebAnswer(200, "image/svg+xml", svg(name)) for name in SVG_PICTURES}
+        self.fixed |= {f"/images/{name}.png": WebAnswer(200, "image/png", png(name)) for name in PNG_PICTURES}
         for name, kind in (("rules.txt", "text/plain; charset=utf-8"), ("saltworks.xml", "application/xml")):
-            self.fixed[f"/documents/{name}"] = Answer(200, kind, (folder / "documents" / name).read_bytes())
+            self.fixed[f"/documents/{name}"] = WebAnswer(200, kind, (folder / "documents" / name).read_bytes())
         for source in self.sources + (read_sources(folder / "repairs") if repaired else []):
             self._add(source)
         self.fixed["/"] = self.fixed["/index.html"]
@@ -127,23 +129,25 @@ class Harbours:
     def _add(self, source: Source) -> None:
         text = render("source.html", source=source, language=source.language, title=source.title) + "\n"
         media_type = f"text/html; charset={source.charset}" if source.declared in ("header", "both") else "text/html"
-        answer = Answer(200, media_type, text.encode(source.charset, "xmlcharrefreplace"), wait_s=source.slow_s)
+        answer = WebAnswer(200, media_type, text.encode(source.charset, "xmlcharrefreplace"), wait_s=source.slow_s)
         self.fixed[source.path] = answer
         if source.also:
             self.fixed[source.also] = answer
         if source.also_plain:
-            self.fixed[source.also_plain] = Answer(200, "text/html", plain(text).encode("ascii", "xmlcharrefreplace"))
+            self.fixed[source.also_plain] = WebAnswer(
+                200, "text/html", plain(text).encode("ascii", "xmlcharrefreplace")
+            )
 
-    def answer(self, path: str, base: str, serial: int) -> Answer:
+    def answer(self, path: str, base: str, serial: int) -> WebAnswer:
         """The answer to a path without its query.
 
         base: the site's own origin; serial: a number that differs per request.
         """
         if path == "/robots.txt":
-            return Answer(200, "text/plain; charset=utf-8", ROBOTS.format(base=base).encode())
+            return WebAnswer(200, "text/plain; charset=utf-8", ROBOTS.format(base=base).encode())
         if path == "/sitemap.xml":  # all pages except the private one, with the orphan page
             sitemap = render("sitemap.xml", sources=self.sources, base=base) + "\n"
-            return Answer(200, "application/xml", sitemap.encode())
+            return WebAnswer(200, "application/xml", sitemap.encode())
         made = (
             _calendar(path)
             if path.startswith("/calendar/")

@@ -10,7 +10,7 @@ import random
 
 from markupsafe import Markup, escape
 
-from periplus_demo.harbours import HTML, Answer, render
+from periplus_demo.harbours import HTML, WebAnswer, render
 
 TOWNS = {  # host: (name, pages)
     "averby.example": ("Averby", 24),
@@ -45,16 +45,16 @@ MATTERS = (
 )
 
 
-def answer(host: str, path: str, port: str) -> Answer:
+def answer(host: str, path: str, port: str) -> WebAnswer:
     """The answer of a town or an office. port: in its links to other hosts; empty for none."""
     if path == "/robots.txt":
-        return Answer(404, "text/plain", b"none")
+        return WebAnswer(404, "text/plain", b"none")
     number = 0 if path == "/" else _number(path)
     if host in OFFICES:
-        return _page(OFFICES[host][0], [], "<p>Open on weekdays.</p>") if number == 0 else Answer(404, HTML, b"")
+        return _page(OFFICES[host][0], [], "<p>Open on weekdays.</p>") if number == 0 else WebAnswer(404, HTML, b"")
     name, pages = TOWNS[host]
     if not 0 <= number < pages:
-        return Answer(404, HTML, b"")
+        return WebAnswer(404, HTML, b"")
     title = f"{name}: {_matter(number)}" if number else f"The town of {name}"
     children = range(4 * number + 1, min(pages, 4 * number + 5))  # in a tree whose nodes have four
     return _page(title, [(child, _matter(child)) for child in children], _outer(host, name, number, port))
@@ -94,9 +94,9 @@ def _link(host: str, path: str, port: str, words: str) -> str:
     return f'<a href="http://{host}{port and ":" + port}{path}">{escape(words)}</a>'
 
 
-def _page(title: str, inner: list[tuple[int, str]], text: str) -> Answer:
+def _page(title: str, inner: list[tuple[int, str]], text: str) -> WebAnswer:
     """inner: (number, subject) of the pages below it. text: HTML."""
-    return Answer(200, HTML, render("town.html", title=title, inner=inner, text=Markup(text)).encode())
+    return WebAnswer(200, HTML, render("town.html", title=title, inner=inner, text=Markup(text)).encode())
 
 
 def starts(port: str) -> list[str]:

@@ -170,7 +170,7 @@ def test_a_follower_that_dies_anywhere_leaves_nothing_out_and_nothing_twice(
         return real(*arguments, **more)
 
     monkeypatch.setattr(index_follower, "BATCH_PAGES", 7)
-    monkeypatch.setattr(index_follower, "LOOK_S", 0.0001)
+    monkeypatch.setattr(index_follower, "LOT_BYTES", 1)
     monkeypatch.setattr(where, name, dying)
     with contextlib.suppress(Killed):
         catch_up(folder)
@@ -210,6 +210,7 @@ def test_links_are_scanned_once_and_pages_indexed_once_for_any_number(folder, tm
     for place in (text_rows, index_follower):
         monkeypatch.setattr(place, "PAGES_AT_ONCE", 4)
     monkeypatch.setattr(index_follower, "BATCH_PAGES", 3)
+    monkeypatch.setattr(index_follower, "LOT_BYTES", 1)
     monkeypatch.setattr(search_index, "HELD_BYTES", 0)
     monkeypatch.setattr(search_index, "MOST_BYTES", room)
     monkeypatch.setattr(

@@ -157,7 +157,7 @@ class _Contents:
         """Contents in the order of the ids."""
         pages = self._reader.page_blocks(ids, text_rows.WITH_COPIES)
         while batch := list(islice(pages, AT_ONCE)):
-            for page, parts in zip(batch, self._marks.of(batch), strict=True):
+            for page, parts in zip(batch, self._marks.of(self._marks.learn(batch)), strict=True):
                 if page.parts is None:
                     self._made[page.url_id] = pack_parts(parts)
                 yield _content(page, parts)

@@ -85,6 +85,19 @@ def parts_beside(reader: CollectionReader, url_id: UrlId, samples: dict[int, Sit
     return parts_by(sample, url_id, page.blocks, _publication(page))
 
 
+class LearnedPage(NamedTuple):
+    """A page that the evidence of its site includes. traces: None if it needs no marks."""
+
+    page: PageBlocks
+    traces: Traces | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Approximate size in memory."""
+        arrays = self.traces[:-1] if self.traces is not None else ()
+        return sum([array.nbytes for array in arrays]) + 2 * len(self.page.blocks.text)
+
+
 class Marks:
     """Marks pages by their site's evidence, and adds them to it."""
 
@@ -102,15 +115,30 @@ class Marks:
         """Whether unstored changes exist."""
         return bool(self._changed)
 
-    def of(self, pages: Sequence[PageBlocks]) -> list[Sequence[Part]]:
+    def learn(self, pages: Iterable[PageBlocks]) -> list[LearnedPage]:
+        """Adds pages without marks to the evidence of their sites."""
+        learned = []
+        for page in pages:
+            traces = traces_of(page.blocks) if page.parts is None and page.blocks else None
+            if traces is not None:
+                self._load(page.site_id)
+                self._evidence[page.site_id].learn(page.blocks, traces)
+                self._changed.add(page.site_id)
+            learned.append(LearnedPage(page, traces))
+        return learned
+
+    def forget(self, learned: LearnedPage) -> None:
+        """Reverts `learn` of a page that was not marked yet."""
+        if learned.traces is not None:
+            self._evidence[learned.page.site_id].forget(learned.page.blocks)
+
+    def of(self, pages: Sequence[LearnedPage]) -> list[Sequence[Part]]:
         """The part of each block of each page; empty for a page without text."""
-        new = [(page, traces_of(page.blocks)) for page in pages if page.parts is None and page.blocks]
-        for page, traces in new:
-            self._learn(page, traces)
+        new = [(page, traces) for page, traces in pages if traces is not None]
         self._note_early([page for page, _ in new])
         parts = parts_of_each(_context(page, self._evidence[page.site_id], traces) for page, traces in new)
         parts_of_page = {page.url_id: of_page for (page, _), of_page in zip(new, parts, strict=True)}
-        return [parts_of_page.get(page.url_id, page.parts or ()) for page in pages]
+        return [parts_of_page.get(page.url_id, page.parts or ()) for page, _ in pages]
 
     def _note_early(self, pages: Sequence[PageBlocks]) -> None:
         """Notes which of the pages are early. Sections such as languages have their own menus, so the first pages of
@@ -128,11 +156,6 @@ class Marks:
         """Whether so many more pages of an early page's section are learned by now that its marks may change."""
         section, learned = self._marked_by.pop(page, ((0, ""), -1))
         return self._learned[section] > (learned if learned < FEW_PAGES else OUTGROWN * learned)
-
-    def _learn(self, page: PageBlocks, traces: Traces) -> None:
-        self._load(page.site_id)
-        self._evidence[page.site_id].learn(page.blocks, traces)
-        self._changed.add(page.site_id)
 
     def _load(self, site_id: int) -> None:
         if site_id in self._evidence:

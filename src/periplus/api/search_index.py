@@ -21,7 +21,7 @@ import numpy as np
 from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
 from periplus.api.homes import database_at, shared_index
-from periplus.api.marks import Marks
+from periplus.api.marks import LearnedPage, Marks
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
 from periplus.errors import StoreError
@@ -56,10 +56,13 @@ from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 # A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
 # repeats the work from there; pages replace their earlier versions, so that nothing is indexed twice. During a crawl it
 # is a separate process; a line on its standard input announces the end of the crawl. If the input ends without that
-# line, the parent has died, and the process exits. It marks and tokenises pages as they arrive. The engine receives
-# them once, with the anchor texts of links to them, at the end of the crawl, or earlier if searches are made.
+# line, the parent has died, and the process exits. It learns each site's repeated elements from pages as they arrive,
+# and marks and tokenises them a lot at a time: with the evidence of a whole lot hardly a page has to be marked again.
+# The engine receives them once, with the anchor texts of links to them, at the end of the crawl, or earlier if searches
+# are made.
 
-BATCH_PAGES = 200  # per batch
+BATCH_PAGES = 50  # read at a time
+LOT_BYTES = 32_000_000  # pages read but not yet marked: some 500 pages of 4,000 words
 LINKS_AT_ONCE = 1 << 20  # per PageRank iteration: 25 MB
 # time between two commits and between two polls for changes
 LOOK_S = 2.0
@@ -95,7 +98,9 @@ class IndexWorker:
         self._anchors: Telling = _no_anchors  # known only when all links are, see `settle`
         self._listened = False
         self._complete = np.zeros(0, np.int64)  # pages indexed with all their anchor texts, ascending
-        self._waiting = array("q")  # pages processed by `step` but not yet passed to the engine
+        self._lot: dict[UrlId, LearnedPage] = {}  # pages read by `step` but not yet marked
+        self._lot_bytes = 0
+        self._waiting = array("q")  # pages marked and cut into terms, but not yet passed to the engine
 
     def __enter__(self) -> IndexWorker:
         return self
@@ -140,33 +145,48 @@ class IndexWorker:
         return self._listened and (place.scanned is not None or len(self._complete) <= PAGES_AT_ONCE)
 
     def step(self, watch: Callable[[int], bool] = lambda taken: False) -> int:
-        """Processes changes for at most LOOK_S; returns the number of pages, 0 if nothing is left. They are searchable
-        at once if `listen` was called before, else after `flush` or `settle`.
+        """Reads changed pages for at most LOOK_S; returns their number, 0 if nothing is left. Whole lots are marked and
+        cut into terms, the rest by `index_lot`. They are searchable at once if `listen` was called before, else after
+        `flush` or `settle`.
 
         watch: called with the number of pages so far; True ends the step.
         """
-        started, taken, place, is_put = time.monotonic(), 0, self._place, self._is_put(self._place)
-        marked: list[tuple[PageBlocks, Sequence[Part]]] = []
+        started, taken = time.monotonic(), 0
         while time.monotonic() - started < LOOK_S:
-            ids, after = changes.after(self._connection, place, BATCH_PAGES)
-            if taken and self._is_put(after) != is_put:
-                break
-            place, is_put = after, self._is_put(after)
+            ids, place = changes.after(self._connection, self._place, BATCH_PAGES)
+            if self._is_put(place) != self._is_put(self._place):
+                self.index_lot()
+            self._place = place
             if not ids:
                 break
-            pages = list(SqliteReader(self._connection).page_blocks(ids))
-            batch = list(zip(pages, self._marks.of(pages), strict=True))
-            (self._writer.put if is_put else self._writer.keep)(map(self._to_index, batch))
-            self._writer.remove(set(ids) - {page.url_id for page in pages})
-            self._waiting.extend(() if is_put else (page.url_id for page in pages))
-            marked += [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in batch]
+            self._read(ids)
+            if self._lot_bytes >= LOT_BYTES:
+                self.index_lot()
             taken += len(ids)
             if watch(taken):
                 break
-        if place != self._place:
-            self._place = place
-            self._pass(marked, searchable=is_put)
         return taken
+
+    def _read(self, ids: Sequence[UrlId]) -> None:
+        """Adds pages to the lot, in place of their earlier versions."""
+        for url_id in self._lot.keys() & set(ids):
+            self._marks.forget(self._lot.pop(url_id))
+        pages = list(SqliteReader(self._connection).page_blocks(ids))
+        for learned in self._marks.learn(pages):
+            self._lot[learned.page.url_id] = learned
+            self._lot_bytes += learned.size_bytes
+        self._writer.remove(set(ids) - {page.url_id for page in pages})
+
+    def index_lot(self) -> None:
+        """Marks the pages of the lot and cuts them into terms."""
+        if not self._lot:
+            return
+        is_put, lot = self._is_put(self._place), list(self._lot.values())
+        self._lot, self._lot_bytes = {}, 0
+        batch = list(zip([learned.page for learned in lot], self._marks.of(lot), strict=True))
+        (self._writer.put if is_put else self._writer.keep)(map(self._to_index, batch))
+        self._waiting.extend(() if is_put else (page.url_id for page, _ in batch))
+        self._pass([(page._replace(blocks=NO_BLOCKS), parts) for page, parts in batch], searchable=is_put)
 
     def _pass(self, marked: Iterable[tuple[PageBlocks, Sequence[Part]]] = (), *, searchable: bool) -> None:
         """Stores marks; if searchable, first commits the index, and then advances the stored position."""
@@ -180,10 +200,11 @@ class IndexWorker:
     @property
     def not_put(self) -> int:
         """Pages processed by `step` but not yet passed to the engine."""
-        return len(self._waiting)
+        return len(self._lot) + len(self._waiting)
 
     def flush(self, stop: Callable[[], bool] = lambda: False) -> bool:
         """Makes processed pages searchable, without anchor texts. False: stopped."""
+        self.index_lot()
         self._anchors = _no_anchors
         is_whole = self._put_pages(self._in_order(), stop)
         if is_whole and self._writer.position != self._place.position:
@@ -215,6 +236,7 @@ class IndexWorker:
 
         Pages whose anchor texts changed since they were indexed are indexed again. False: stopped.
         """
+        self.index_lot()
         if self._writer.is_settled and self._writer.position == self._place.position:
             return True
         waiting = self._in_order()
@@ -245,6 +267,7 @@ class IndexWorker:
         """Marks early pages again with the evidence collected since. Returns whether any mark changed; `step` then
         processes these pages again.
         """
+        self.index_lot()
         if self._writer.is_settled and self._writer.position == self._place.position:
             return False
         changed = False
@@ -354,6 +377,7 @@ def finish(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bo
             done += taken
             stopped = is_stopped()
         is_marked = not stopped and not follower.mark_again()
+    follower.index_lot()
     return not stopped and follower.settle(is_stopped)
 
 

@@ -274,7 +274,7 @@ def type_names(media_type: str) -> tuple[str, ...]:
 # drafts are kept until the crawl ends or a search needs them: the first ones in memory, the rest compressed in an
 # unnamed temporary file. Both vanish with the process; a later process reads those pages from the collection again.
 
-HELD_BYTES = 32_000_000  # in memory: about 1,500 pages of 4,000 words; packing and reading them back takes 0.1 ms each
+HELD_BYTES = 16_000_000  # in memory: about 750 pages of 4,000 words; packing and reading them back takes 0.1 ms each
 MOST_BYTES = 1 << 32  # about 400,000 pages of 4,000 words; further pages are read again from the collection
 ROOM_SHARE = 4  # at most this fraction of the free disk space: the crawl needs the rest
 LATE_DRAFTS = 50_000  # entries in the dictionary, 130 bytes each; entries moved to the arrays take 16

@@ -210,7 +210,9 @@ def traces_of(blocks: Blocks) -> Traces:
     words = np.empty(len(codes) // 2 + len(blocks) + 1, dtype=np.uint64)
     count = _counter().read(codes.data, lines.data, table.reshape(-1).data, digests.reshape(-1).data, words.data)
     shapes = np.array([path.shape for path in paths], dtype=np.uint64)
-    return Traces(table, mix_digests(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count], path_of, paths)
+    return Traces(
+        table, mix_digests(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count].copy(), path_of, paths
+    )
 
 
 def _is_apart(blocks: Blocks) -> Mask:
