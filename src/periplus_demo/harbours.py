@@ -126,7 +126,7 @@ class Harbours:
             self._add(source)
         self.fixed["/"] = self.fixed["/index.html"]
 
-    def _add(self, source: PageSource) -> None:
+    def _add(self, source: BookPage) -> None:
         text = render("source.html", source=source, language=source.language, title=source.title) + "\n"
         media_type = f"text/html; charset={source.charset}" if source.declared in ("header", "both") else "text/html"
         answer = WebAnswer(200, media_type, text.encode(source.charset, "xmlcharrefreplace"), wait_s=source.slow_s)
@@ -165,7 +165,7 @@ class Harbours:
 
 
 @frozen
-class PageSource:
+class BookPage:
     """A page in the files."""
 
     path: str
@@ -185,7 +185,7 @@ class PageSource:
         return first if len(first) == 2 else "en"
 
 
-def read_sources(folder: Path) -> list[PageSource]:
+def read_sources(folder: Path) -> list[BookPage]:
     """Every page of every file, in the order of file names."""
     return [source for file in sorted(folder.glob("*.txt")) for source in _pages(file.read_text("utf-8"))]
 
@@ -196,13 +196,13 @@ def sections(text: str) -> list[tuple[str, str]]:
     return [(head.strip(), below.strip()) for head, _, below in parts]
 
 
-def _pages(text: str) -> Iterator[PageSource]:
+def _pages(text: str) -> Iterator[BookPage]:
     for path, rest in sections(text):
         head, _, main = rest.partition("\n\n")
         keys = dict(line.split(":", 1) for line in head.splitlines())
         values = {key: value.strip() for key, value in keys.items()}
         charset, _, declared = values.get("charset", "utf-8 header").partition(" ")
-        yield PageSource(
+        yield BookPage(
             path,
             values.get("title", ""),
             values.get("description", ""),
