@@ -139,7 +139,7 @@ def rows() -> tuple[list[Row], dict[str, float]]:
     votes = NameVotes([(source, name_votes(pages)) for _, source, pages in sites])
     rng, measured = random.Random(1), []
     for at, (name, source, pages) in enumerate(sites):
-        names = marking.StepWeights(votes.weights(without=source))
+        names = features.PathWeights(votes.weights(without=source))
         whole = _learnt([page.blocks for page in pages])
         counts = name in gold.SINGLE or len(pages) >= gold.LEAST_PAGES
         for number, page in enumerate(pages):

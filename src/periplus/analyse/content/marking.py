@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -20,7 +20,6 @@ from periplus.analyse.content.evidence import (
     Array,
     PageEvidence,
     Pages,
-    PathStep,
     SiteEvidence,
     Traces,
     concatenate,
@@ -225,9 +224,8 @@ def _all_mass(pages: Pages, mass: Floats32) -> Floats:
     return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
 
 
-_STEP_CACHE_SIZE = 16_384  # path steps: those of about a hundred sites
-_MEASURING_BATCH = 4_096  # blocks per batch of measuring, ten pages or one large one: 3 MB of numbers
-_SCORING_BATCH = 4_096  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
+_MEASURING_BATCH = 8_192  # blocks per batch of measuring, thirty pages or one large one: 6 MB of numbers
+_SCORING_BATCH = 8_192  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
 
 
 class PageContext(NamedTuple):
@@ -381,7 +379,7 @@ def _no_evidence(seen: PageEvidence) -> PageEvidence:
 
 def _scores_by_site(batch: Sequence[PageContext]) -> Floats32:
     pages = Pages([page.blocks for page in batch], [page.traces for page in batch])
-    measures = features.matrix(pages, concatenate([page.seen for page in batch]), _step_weights())
+    measures = features.matrix(pages, concatenate([page.seen for page in batch]), _path_weights())
     first = _predict(weights().first, measures)
     second = _predict(weights().second, measures, matrix(pages, first))
     return both(first, second)
@@ -396,23 +394,9 @@ def both(first: Floats32, second: Floats32) -> Floats32:
     return _share(((_odds(first) + _odds(second)) / 2).astype(np.float32))
 
 
-class StepWeights(dict[PathStep, float]):
-    """Cache: log-odds for content of each path step, summed over its words."""
-
-    def __init__(self, names: Mapping[str, float]) -> None:
-        """names: log-odds of words."""
-        self._names = names
-
-    def __missing__(self, step: PathStep) -> float:
-        if len(self) >= _STEP_CACHE_SIZE:
-            self.clear()
-        weight = self[step] = sum([self._names.get(word, 0.0) for word in step.words])
-        return weight
-
-
 @cache
-def _step_weights() -> StepWeights:
-    return StepWeights(weights().names)
+def _path_weights() -> features.PathWeights:
+    return features.PathWeights(weights().names)
 
 
 def _predict(learnt: Forest | Net, *parts: Floats32) -> Floats32:
