@@ -15,7 +15,7 @@ from serving import Site
 sys.path.append(str(Path(__file__).parent.parent / "quality" / "bandits"))
 from worlds import optimum
 
-from periplus.document.formats.table import may_be_read
+from periplus.document.media_types import may_be_read
 from periplus.document.understand import understand
 from periplus.model.page import FOLLOWED_KINDS, Document
 from periplus.model.visit import Fetched, Headers

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import slow_html as html
 from periplus.document import headers
-from periplus.document.formats.converted import Source
+from periplus.document.conversion import Source
 from periplus.document.link_rows import with_query_in
 from periplus.document.links import urls
 from periplus.document.metadata import Metadata

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import slow_html as html
 from periplus.document import headers, whitespace
-from periplus.document.formats.converted import Content, Source
+from periplus.document.conversion import Content, Source
 from periplus.document.metadata import Metadata, _one_language
 from periplus.document.robots import page_directives
 from periplus.model.page import (

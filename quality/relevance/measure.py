@@ -47,7 +47,7 @@ from periplus_topics.analyse.training import (
     train,
     train_on_rows,
 )
-from periplus_topics.model import Example, Method, TopicScores
+from periplus_topics.model import Example, TopicScores
 
 SEED = 11
 MANY, FEW = 2_000, 30  # positive examples
@@ -77,53 +77,42 @@ def made_tasks() -> list[Task]:
     ]
 
 
-def judged_elsewhere(
-    task: Task, method: Method
-) -> tuple[TopicScores, float, float, NDArray[np.bool_], NDArray[np.float64]]:
+def judged_elsewhere(task: Task) -> tuple[TopicScores, float, float, NDArray[np.bool_], NDArray[np.float64]]:
     """(scores on other sources, F in source, best F of any threshold there, truth, probabilities)."""
     texts = [*task.other_positive, *task.other_negative]
     truth = np.arange(len(texts)) < len(task.other_positive)
     order = np.random.default_rng(0).permutation(len(texts))
     seen, asked = order[::2], order[1::2]
-    found = train(
-        "", examples_of(examples(task.positive, task.negative)), [word_counts(texts[at]) for at in seen], method
-    )
+    found = train("", examples_of(examples(task.positive, task.negative)), [word_counts(texts[at]) for at in seen])
     chances = Judge(found.topic).judge([texts[at] for at in asked])
     report = found.topic.report
-    assert report is not None
     best = scores_of(truth[asked], (chances > best_threshold(truth[asked], chances)).astype(np.float64)).f
     return scores_of(truth[asked], chances), report.scores.f, best, truth[asked], chances
 
 
 def out_of_source(name: str, tasks: Sequence[Task]) -> list[Figure]:
-    """Means over the tasks for each method."""
+    """Means over the tasks."""
     data = digest_of(text for task in tasks for texts in task[1:] for text in texts)
-    figures = []
-    for method in Method:
-        rows = []
-        for task in tasks:
-            scores, inside, best, _, _ = judged_elsewhere(task, method)
-            rows.append((scores.f, scores.average_precision, best, inside))
-            if len(tasks) < MANY_TASKS:
-                print(f"{task.name:36} {method:10} F {scores.f:.3f}  AP {scores.average_precision:.3f}  P "
-f"{scores.precision:.3f}  R {scores.recall:.3f}"
-                      f"  best F {best:.3f}   in source {inside:.4f}", flush=True)  # fmt: skip
-        mean = np.mean(rows, axis=0)
-        print(
-            (
-                f"{name + ', mean':36} {method:10} F {mean[0]:.3f}  AP {mean[1]:.3f}  best F "
-                f"{mean[2]:.3f}   in source {mean[3]:.4f}"
-            ),
-            flush=True,
-        )
-        ours = method is Method.SVM
-        if ours:
-            figures.append(Figure(f"{name}, best F less F at the threshold, out of source", float(mean[2] - mean[0])))
-        figures += [
-            Figure(f"{name}, {method}, F out of source", float(mean[0]), 0.95 if ours else None, data),
-            Figure(f"{name}, {method}, AP out of source", float(mean[1]), 0.985 if ours else None, data),
-        ]
-    return figures
+    rows = []
+    for task in tasks:
+        scores, inside, best, _, _ = judged_elsewhere(task)
+        rows.append((scores.f, scores.average_precision, best, inside))
+        if len(tasks) < MANY_TASKS:
+            print(
+                f"{task.name:36} F {scores.f:.3f}  AP {scores.average_precision:.3f}  P {scores.precision:.3f}  "
+                f"R {scores.recall:.3f}  best F {best:.3f}   in source {inside:.4f}",
+                flush=True,
+            )
+    mean = np.mean(rows, axis=0)
+    print(
+        f"{name + ', mean':36} F {mean[0]:.3f}  AP {mean[1]:.3f}  best F {mean[2]:.3f}   in source {mean[3]:.4f}",
+        flush=True,
+    )
+    return [
+        Figure(f"{name}, best F less F at the threshold, out of source", float(mean[2] - mean[0])),
+        Figure(f"{name}, svm, F out of source", float(mean[0]), 0.95, data),
+        Figure(f"{name}, svm, AP out of source", float(mean[1]), 0.985, data),
+    ]
 
 
 def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
@@ -154,8 +143,8 @@ def peer_figures(name: str, tasks: Sequence[Task]) -> list[Figure]:
         f, precision = np.mean(pairs, axis=0)
         print(f"{name + ', mean':36} {machine:18} F {f:.3f}  AP {precision:.3f}")
         figures += [
-            Figure(f"{name}, {Method.SVM}, F out of source", float(f), by=machine),
-            Figure(f"{name}, {Method.SVM}, AP out of source", float(precision), by=machine),
+            Figure(f"{name}, svm, F out of source", float(f), by=machine),
+            Figure(f"{name}, svm, AP out of source", float(precision), by=machine),
         ]
     return figures
 
@@ -229,9 +218,7 @@ def labelled(task: Task, asking: Asking) -> TopicScores:
     answers: list[bool] = []
     while True:
         places, left = np.flatnonzero(learned_from), np.flatnonzero(~learned_from)
-        topic = train_on_rows(
-            "", select_examples(texts, places), space, rows[places], rows[left], method=Method.SVM
-        ).topic
+        topic = train_on_rows("", select_examples(texts, places), space, rows[places], rows[left]).topic
         if len(answers) == LABELS or not len(left):
             break
         place = left[asking(Judge(topic).judge_words(texts.counts[at] for at in left), answers)]

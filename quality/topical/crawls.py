@@ -10,11 +10,13 @@ import numpy as np
 from listweb import ListWeb
 from madeweb import Web
 from numpy.typing import NDArray
+from orders import next_page, queue_of
 from textgraph import Graph, Task
 
-from periplus.model.web import Url
-from periplus_topics.schedule.policy import Pointer
-from periplus_topics.schedule.queue import PageQueue, SiteWaits, make_queue
+from periplus.model.web import HostKey, Url
+from periplus.urls.hosts import host_key
+from periplus_topics.schedule.policy import Pointer, TopicalQueue
+from periplus_topics.schedule.queue import PageQueue
 
 SHARE = 0.15  # of the graph that a crawl may read
 FETCHES, LATELY = 8_000, 2_000
@@ -37,8 +39,7 @@ class Marks(NamedTuple):
 
 def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
     """name: an order, or `oracle`: takes a relevant page of those discovered, if there is one."""
-    queue = make_queue("weighed" if name == "oracle" else name)
-    assert isinstance(queue, PageQueue | SiteWaits)
+    queue = queue_of("weighed" if name == "oracle" else name)
     numbers = {url: number for number, url in enumerate(graph.urls)}
     promises = task.promises
     if name == "oracle":
@@ -55,21 +56,21 @@ def crawl_graph(graph: Graph, task: Task, name: str) -> Marks:
 
 def crawl_lists(web: ListWeb, topic: str, seed: int, name: str) -> Marks:
     """Crawls a web with lists from three relevant pages."""
-    queue, task = make_queue(name), web.task(topic, seed)
-    assert isinstance(queue, PageQueue | SiteWaits)
+    queue, task = queue_of(name), web.task(topic, seed)
     gained = _harvested(queue, web.urls, task, lambda page: web.pointers(page, topic))
     return marks(gained, task, len(web.urls))
 
 
 def _harvested(
-    queue: PageQueue | SiteWaits, urls: Sequence[Url], task: Task, pointers: Callable[[int], list[Pointer]]
+    queue: TopicalQueue, urls: Sequence[Url], task: Task, pointers: Callable[[int], list[Pointer]]
 ) -> NDArray[np.int64]:
     """Number of relevant pages fetched so far, after each fetch."""
     numbers = {url: number for number, url in enumerate(urls)}
     queue.start(urls[seed] for seed in task.seeds)
+    hosts = list(dict.fromkeys(map(host_key, urls)))
     relevant: list[bool] = []
     whole = int(SHARE * len(urls))
-    while len(relevant) < whole and (url := queue.take()) is not None:
+    while len(relevant) < whole and (url := next_page(queue, hosts)) is not None:
         page = numbers[url]
         queue.read(url, float(task.relevance[page]), pointers(page))
         relevant.append(page in task.topic)
@@ -84,19 +85,20 @@ def marks(found: NDArray[np.int64], task: Task, pages: int) -> Marks:
 
 def crawl_web(web: Web, name: str, fetches: int = FETCHES) -> NDArray[np.bool_]:
     """Whether each fetch returned a relevant page; False if no host was ready."""
-    queue = make_queue(name)
-    assert isinstance(queue, PageQueue | SiteWaits)
+    queue = queue_of(name)
     queue.start(web.seeds())
-    resting: deque[tuple[int, int]] = deque()
+    hosts = dict.fromkeys(map(host_key, web.seeds()))
+    resting: deque[tuple[int, HostKey]] = deque()
     found = np.zeros(fetches, np.bool_)
     for tick in range(fetches):
         while resting and resting[0][0] <= tick:
             resting.popleft()
-        url = queue.take(np.array([host for _, host in resting], np.int64))
+        url = next_page(queue, list(hosts), {host for _, host in resting})
         if url is None:
             continue
-        resting.append((tick + REST, queue.place_of(url)))
+        resting.append((tick + REST, host_key(url)))
         page = web.page(url)
         found[tick] = page.relevant
         queue.read(url, page.worth, page.pointers)
+        hosts.update(dict.fromkeys(host_key(pointer.target) for pointer in page.pointers))
     return found

@@ -22,9 +22,10 @@ from crawls import FETCHES, LATELY, Marks, crawl_graph, crawl_lists, crawl_web
 from figures import Figure, digest_of, write
 from listweb import KINDS, MAKERS
 from madeweb import Web
+from orders import ALL_NAMES
 from textgraph import NAME, REPORTED, graph_of, task_of
 
-from periplus_topics.schedule.queue import NAMES, WEIGHED
+from periplus_topics.schedule.queue import WEIGHED
 
 WEB_SEEDS = (
     1,
@@ -47,7 +48,7 @@ def of_graph(path: Path, runs: int) -> list[Figure]:
     )
     print(f"{'order':12}" + "".join(f"{name:>18}" for name in Marks._fields))
     found: dict[str, dict[str, float]] = {}
-    for name in (*NAMES, "oracle"):
+    for name in (*ALL_NAMES, "oracle"):
         rows = [crawl_graph(graph, task, name) for task in tasks]
         columns = {field: [getattr(row, field) for row in rows] for field in Marks._fields}
         found[name] = {field: float(np.mean(values)) for field, values in columns.items()}
@@ -74,7 +75,7 @@ def of_webs(fetches: int) -> list[Figure]:
     figures = []
     late = LATELY * fetches // FETCHES
     data = digest_of(map(str, webs)) if fetches == FETCHES else ""
-    for name in NAMES:
+    for name in ALL_NAMES:
         crawls = [crawl_web(web, name, fetches) for web in webs]
         whole, last = (
             [float(part.mean()) for part in parts] for parts in (crawls, [crawl[-late:] for crawl in crawls])

@@ -67,7 +67,8 @@ class Feature(NamedTuple):
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
     formats: readers of documents, functions of their bytes that return a
-    `periplus.document.formats.converted.Conversion`, by media type;
+    `periplus.document.conversion.Conversion`, by media type; text_formats: the same for texts, functions of the text
+    and of whether `[[page]]` in it is a link;
     writers: file formats of tables, each a `periplus.present.writers.Writer`, by the ending of a file;
     findings: kinds of issues, each a `periplus.analyse.audit.Finding`, by code;
     engines: clusters for large analyses and crawls, each a `periplus_spark.api.Cluster`;
@@ -90,6 +91,7 @@ class Feature(NamedTuple):
     after_jobs: str = ""
     files: tuple[str, ...] = ()
     formats: Mapping[str, str] = {}
+    text_formats: Mapping[str, str] = {}
     writers: Mapping[str, str] = {}
     findings: Mapping[str, str] = {}
     engines: Mapping[str, str] = {}

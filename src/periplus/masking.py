@@ -1,7 +1,7 @@
 """Masks secrets in settings, commands and texts before they are stored or shown.
 
 A setting may have a reference instead of a secret: `env:NAME`, `file:PATH` or `keyring:SERVICE/USER`. References are
-not masked; `api.logins.secret_of` resolves them.
+not masked; `api.secrets.secret_of` resolves them.
 """
 
 from __future__ import annotations

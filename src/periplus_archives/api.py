@@ -15,8 +15,8 @@ from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
 from periplus.api.homes import home_of
-from periplus.document.formats.table import may_be_kept, may_be_read
 from periplus.document.headers import media_type
+from periplus.document.media_types import may_be_kept, may_be_read
 from periplus.document.understand import canonical_xml
 from periplus.errors import InvalidUrl, PeriplusError, StoreError, UsageError
 from periplus.model.collection import ArchiveRecord, Exchange, RunNote

@@ -17,7 +17,7 @@ from periplus.acquire.transport import CurlTransport, Wire
 from periplus.analyse.issues import IssueTable, KindIssues
 from periplus.analyse.linkgraph import sort_distinct
 from periplus.api.homes import open_reader
-from periplus.api.logins import resolve_secrets
+from periplus.api.secrets import resolve_secrets
 from periplus.model.ports import Clock, Transport
 from periplus.model.visit import Cause, Request
 from periplus.model.web import Url

@@ -3,5 +3,11 @@
 from periplus.features import Feature
 
 FEATURE = Feature(
-    "Reads pages as a browser shows them.", services={"rendering": "periplus_browser.rendered:PageRendering"}
+    "Reads pages as a browser shows them, and behind logins.",
+    services={
+        "rendering": "periplus_browser.rendered:PageRendering",
+        "login": "periplus_browser.logins:login_of",
+        "logins": "periplus_browser.logins:logins_of",
+        "login sessions": "periplus_browser.session:LoginSessions",
+    },
 )

@@ -13,7 +13,7 @@ from email.utils import format_datetime
 from html import escape
 from pathlib import Path
 
-from periplus_demo.harbours import Answer
+from periplus_demo.harbours import WebAnswer
 
 HERE = Path(__file__).parent
 SITES = {  # name: (title, topic, how it dates its pages)
@@ -178,22 +178,22 @@ class NewsWeb:
         self.posts = posts(today)
         self.by_path = {(post.site, path_of(post)): post for post in self.posts}
 
-    def answer(self, path: str, base: str, serial: int) -> Answer:
+    def answer(self, path: str, base: str, serial: int) -> WebAnswer:
         """base: scheme and host of the request."""
         del serial
         host = base.partition("://")[2]
         site, port = host.partition(".")[0], host.partition(":")[2]
         if site not in SITES:
-            return Answer(404, "text/plain", b"no such site")
+            return WebAnswer(404, "text/plain", b"no such site")
         if path == "/feed.xml":
-            return Answer(200, "application/rss+xml", self.feed(site, port).encode())
+            return WebAnswer(200, "application/rss+xml", self.feed(site, port).encode())
         if path == "/":
-            return Answer(200, "text/html; charset=utf-8", self.home(site, port).encode())
+            return WebAnswer(200, "text/html; charset=utf-8", self.home(site, port).encode())
         post = self.by_path.get((site, path))
         return (
-            Answer(200, "text/html; charset=utf-8", self.page(post, port).encode())
+            WebAnswer(200, "text/html; charset=utf-8", self.page(post, port).encode())
             if post
-            else Answer(404, "text/plain", b"not here")
+            else WebAnswer(404, "text/plain", b"not here")
         )
 
     def linked(self, body: str, port: str) -> str:

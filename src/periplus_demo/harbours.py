@@ -75,7 +75,7 @@ def _page(language: str, title: str, main: str, head: str = "") -> str:
 """  # noqa: E501
 
 
-def page_html(source: Source) -> str:
+def page_html(source: DemoPage) -> str:
     """A page of the sources as a document."""
     head = f'<meta charset="{source.charset}">' if source.declared in ("meta", "both") else ""
     head += f'<meta name="description" content="{escape(source.description)}">' if source.description else ""
@@ -128,7 +128,7 @@ def png(name: str) -> bytes:
     )
 
 
-def _calendar(path: str) -> Answer | None:
+def _calendar(path: str) -> WebAnswer | None:
     """/calendar/2026/05.html, with links to the neighbouring months, without end."""
     year, _, month = path.removeprefix("/calendar/").removesuffix(".html").partition("/")
     if not (year.isdecimal() and month.isdecimal() and 1 <= int(month) <= 12 and len(year) <= 4):
@@ -142,10 +142,10 @@ def _calendar(path: str) -> Answer | None:
         f"<h1>Sailings in {year}-{month}</h1><p>The ferries sail at 7, 12 and 18 hours, every day "
         f"of the month.</p><p>{near}</p>"
     )
-    return Answer(200, HTML, _page("en", f"Sailings in {year}-{month}", main).encode())
+    return WebAnswer(200, HTML, _page("en", f"Sailings in {year}-{month}", main).encode())
 
 
-def _booking(path: str, serial: int) -> Answer | None:
+def _booking(path: str, serial: int) -> WebAnswer | None:
     """Five pages whose links have a session id, a different one at each request."""
     sid = hashlib.md5(str(serial).encode(), usedforsecurity=False).hexdigest()
     name = path.removeprefix("/booking/").removesuffix(".html")
@@ -154,14 +154,14 @@ def _booking(path: str, serial: int) -> Answer | None:
             f'<li><a href="/booking/{number}.html?sid={sid}">{berth}</a></li>' for number, berth in enumerate(BERTHS)
         )
         main = f"<h1>Berths to be booked</h1><p>Choose a place; the office answers by post.</p><ul>{links}</ul>"
-        return Answer(200, HTML, _page("en", "Book a berth", main).encode())
+        return WebAnswer(200, HTML, _page("en", "Book a berth", main).encode())
     if not name.isdecimal() or int(name) >= len(BERTHS):
         return None
     main = (
         f"<h1>{BERTHS[int(name)]}</h1><p>Free from the first of the month. <a "
         f'href="/booking/index.html?sid={sid}">All berths</a></p>'
     )
-    return Answer(200, HTML, _page("en", f"Berth: {BERTHS[int(name)]}", main).encode())
+    return WebAnswer(200, HTML, _page("en", f"Berth: {BERTHS[int(name)]}", main).encode())
 
 
 class Harbours:
@@ -170,14 +170,16 @@ class Harbours:
     def __init__(self, folder: Path, *, repaired: bool = False) -> None:
         """repaired: with the two pages to which the broken links lead."""
         self.sources = read_sources(folder / "pages")
-        self.fixed: dict[str, Answer] = {"/style.css": Answer(200, "text/css", STYLE)}
-        self.fixed |= {path: Answer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()}
-        self.fixed |= {f"/images/{name}.svg": Answer(200, "image/svg+xml", svg(name)) for name in SVG_PICTURES}
-        self.fixed |= {f"/images/{name}.png": Answer(200, "image/png", png(name)) for name in PNG_PICTURES}
-        self.fixed["/documents/rules.txt"] = Answer(
+        self.fixed: dict[str, WebAnswer] = {"/style.css": WebAnswer(200, "text/css", STYLE)}
+        self.fixed |= {
+            path: WebAnswer(301, HTML, b"<title>Moved</title>", target) for path, target in REDIRECTS.items()
+        }
+        self.fixed |= {f"/images/{name}.svg": WebAnswer(200, "image/svg+xml", svg(name)) for name in SVG_PICTURES}
+        self.fixed |= {f"/images/{name}.png": WebAnswer(200, "image/png", png(name)) for name in PNG_PICTURES}
+        self.fixed["/documents/rules.txt"] = WebAnswer(
             200, "text/plain; charset=utf-8", (folder / "documents/rules.txt").read_bytes()
         )
-        self.fixed["/documents/saltworks.xml"] = Answer(
+        self.fixed["/documents/saltworks.xml"] = WebAnswer(
             200, "application/xml", (folder / "documents/saltworks.xml").read_bytes()
         )
         for source in self.sources:
@@ -188,17 +190,19 @@ class Harbours:
                 text = (
                     f"<h1>{title}</h1><p>Back from the binder.</p><p><a href='/en/ports/old-quay.html'>Old Quay</a></p>"
                 )
-                self.fixed[path] = Answer(200, HTML, _page("en", title, text).encode())
+                self.fixed[path] = WebAnswer(200, HTML, _page("en", title, text).encode())
 
-    def _add(self, source: Source) -> None:
+    def _add(self, source: DemoPage) -> None:
         text = page_html(source)
         media_type = f"text/html; charset={source.charset}" if source.declared in ("header", "both") else "text/html"
-        answer = Answer(200, media_type, text.encode(source.charset, "xmlcharrefreplace"), wait_s=source.slow_s)
+        answer = WebAnswer(200, media_type, text.encode(source.charset, "xmlcharrefreplace"), wait_s=source.slow_s)
         self.fixed[source.path] = answer
         if source.also:
             self.fixed[source.also] = answer
         if source.also_plain:
-            self.fixed[source.also_plain] = Answer(200, "text/html", plain(text).encode("ascii", "xmlcharrefreplace"))
+            self.fixed[source.also_plain] = WebAnswer(
+                200, "text/html", plain(text).encode("ascii", "xmlcharrefreplace")
+            )
 
     def sitemap(self, base: str) -> bytes:
         """All pages except the private one, with the orphan page."""
@@ -212,15 +216,15 @@ class Harbours:
             f'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{locations}</urlset>\n'
         ).encode()
 
-    def answer(self, path: str, base: str, serial: int) -> Answer:
+    def answer(self, path: str, base: str, serial: int) -> WebAnswer:
         """The answer to a path without its query.
 
         base: the site's own origin; serial: a number that differs per request.
         """
         if path == "/robots.txt":
-            return Answer(200, "text/plain; charset=utf-8", ROBOTS.format(base=base).encode())
+            return WebAnswer(200, "text/plain; charset=utf-8", ROBOTS.format(base=base).encode())
         if path == "/sitemap.xml":
-            return Answer(200, "application/xml", self.sitemap(base))
+            return WebAnswer(200, "application/xml", self.sitemap(base))
         made = (
             _calendar(path)
             if path.startswith("/calendar/")
@@ -229,12 +233,12 @@ class Harbours:
             else self.fixed.get(path)
         )
         if made is None and path.startswith("/en/pilots/"):
-            return Answer(
+            return WebAnswer(
                 200,
                 HTML,
                 _page("en", "Page not found", "<h1>Page not found</h1><p>We have no pilot of that name.</p>").encode(),
             )
-        return made or Answer(
+        return made or WebAnswer(
             404, HTML, _page("en", "Not found", "<h1>Not found</h1><p>This page has sunk.</p>").encode()
         )
 
@@ -248,7 +252,7 @@ class Harbours:
 
 
 @frozen
-class Answer:
+class WebAnswer:
     """A response. media_type empty: no Content-Type is sent; wait_s: delay before it is sent, seconds."""
 
     status: int
@@ -259,7 +263,7 @@ class Answer:
 
 
 @frozen
-class Source:
+class DemoPage:
     """The source of a page."""
 
     path: str
@@ -280,19 +284,19 @@ class Source:
         return first if len(first) == 2 else "en"
 
 
-def read_sources(folder: Path) -> list[Source]:
+def read_sources(folder: Path) -> list[DemoPage]:
     """Every page of every file, in the order of file names."""
     return [source for file in sorted(folder.glob("*.txt")) for source in _pages(file.read_text("utf-8"))]
 
 
-def _pages(text: str) -> Iterator[Source]:
+def _pages(text: str) -> Iterator[DemoPage]:
     for part in text.split("=== ")[1:]:
         path, _, rest = part.partition("\n")
         head, _, body = rest.partition("\n#")
         keys = dict(line.split(":", 1) for line in head.splitlines() if ":" in line)
         values = {key: value.strip() for key, value in keys.items()}
         charset, _, declared = values.get("charset", "utf-8 header").partition(" ")
-        yield Source(
+        yield DemoPage(
             path.strip(),
             values.get("title", ""),
             values.get("description", ""),

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from periplus_demo import coastnews, towns
-from periplus_demo.harbours import Answer, Harbours
+from periplus_demo.harbours import Harbours, WebAnswer
 
 LOOPBACK = "127.0.0.1"
 
@@ -24,7 +24,7 @@ class _Webs:
         self.pilot_book: Harbours | None = None
         self.news: coastnews.NewsWeb | None = None
 
-    def answer(self, host: str, path: str) -> Answer:
+    def answer(self, host: str, path: str) -> WebAnswer:
         """host: the Host field, with its port."""
         name, _, port = host.partition(":")
         if name in towns.TOWNS or name in towns.OFFICES:

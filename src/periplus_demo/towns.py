@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from html import escape
 
-from periplus_demo.harbours import Answer
+from periplus_demo.harbours import WebAnswer
 
 HTML = "text/html; charset=utf-8"
 TOWNS = {  # host: (name, pages)
@@ -45,16 +45,16 @@ MATTERS = (
 )
 
 
-def answer(host: str, path: str, port: str) -> Answer:
+def answer(host: str, path: str, port: str) -> WebAnswer:
     """The answer of a town or an office. port: in its links to other hosts; empty for none."""
     if path == "/robots.txt":
-        return Answer(404, "text/plain", b"none")
+        return WebAnswer(404, "text/plain", b"none")
     number = 0 if path == "/" else _number(path)
     if host in OFFICES:
-        return _page(OFFICES[host][0], "", "<p>Open on weekdays.</p>") if number == 0 else Answer(404, HTML, b"")
+        return _page(OFFICES[host][0], "", "<p>Open on weekdays.</p>") if number == 0 else WebAnswer(404, HTML, b"")
     name, pages = TOWNS[host]
     if not 0 <= number < pages:
-        return Answer(404, HTML, b"")
+        return WebAnswer(404, HTML, b"")
     title = f"{name}: {_matter(number)}" if number else f"The town of {name}"
     return _page(title, _inner(number, pages), _outer(host, name, number, port))
 
@@ -99,12 +99,12 @@ def _link(host: str, path: str, port: str, words: str) -> str:
     return f'<a href="http://{host}{port and ":" + port}{path}">{escape(words)}</a>'
 
 
-def _page(title: str, inner: str, text: str) -> Answer:
+def _page(title: str, inner: str, text: str) -> WebAnswer:
     body = (
         f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><h1>{escape(title)}</h1>"
         f"<main>{text}<ul>{inner}</ul></main><footer><a href='/'>Town hall</a></footer></html>"
     )
-    return Answer(200, HTML, body.encode())
+    return WebAnswer(200, HTML, body.encode())
 
 
 def starts(port: str) -> list[str]:

@@ -19,6 +19,11 @@ _READERS = {
     "periplus_formats.zipped:epub": ("application/epub+zip",),
 }
 FEATURE = Feature(
-    "Reads PDF, Word, OpenDocument, EPUB and RTF files.",
+    "Reads PDF, Word, OpenDocument, EPUB and RTF files, Markdown and SGML.",
     formats={media_type: place for place, media_types in _READERS.items() for media_type in media_types},
+    text_formats={
+        "text/markdown": "periplus_formats.markdown:html_of",
+        "text/x-markdown": "periplus_formats.markdown:html_of",
+        **dict.fromkeys(("text/sgml", "application/sgml", "text/x-sgml"), "periplus_formats.sgml:html_of"),
+    },
 )

@@ -19,7 +19,7 @@ from functools import cache
 from typing import IO, TYPE_CHECKING
 
 from periplus.children import finish_child, start_child
-from periplus.document.formats.converted import Conversion, block, escape, is_absolute, page
+from periplus.document.conversion import Conversion, block, escape, is_absolute, page
 from periplus.document.whitespace import fold_whitespace
 from periplus.extras import absence, is_installed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from periplus.document.formats.converted import Conversion, escape, is_absolute, page
+from periplus.document.conversion import Conversion, escape, is_absolute, page
 
 TEXT_CHARS = 5_000_000
 GROUPS_MOST = 2_000  # nesting depth; no writer needs more

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from lxml import etree
 
 from periplus.document.canonical_xml import without_doctype
-from periplus.document.formats.converted import HTML_CHARS, Conversion, escape, is_absolute, page
-from periplus.document.formats.feed import attribute, child, local, parse_xml
+from periplus.document.conversion import HTML_CHARS, Conversion, escape, is_absolute, page
+from periplus.document.feed import attribute, child, local, parse_xml
 from periplus_formats import rtf
 
 MEMBER_BYTES = 33_554_432  # decompressed, per file: as much as a body may have

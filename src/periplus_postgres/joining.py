@@ -14,7 +14,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.api.checking import check_settings
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, crawl, verdict, work
 from periplus.api.homes import workable
-from periplus.api.logins import resolve_secrets
+from periplus.api.secrets import resolve_secrets
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.logs import JsonLines

@@ -265,13 +265,6 @@ class Edition:
 # Topics learned from examples, and keywords.
 
 
-class Method(StrEnum):
-    """How a topic's weights are learned."""
-
-    SVM = "svm"  # linear support vector machine over tf-idf; threshold from cross-validation and the background
-    ONLINE = "online"  # hashed words, online learning; continues without the earlier examples
-
-
 class Example(NamedTuple):
     """A positive or negative example of a topic."""
 
@@ -312,7 +305,7 @@ class TopicReport:
     """Quality of a learned topic."""
 
     scores: TopicScores  # cross-validated
-    f_interval: tuple[float, float]  # 90 % confidence interval of F; (0, 1): not measured
+    f_interval: tuple[float, float]  # 90 % confidence interval of F
     curve: tuple[tuple[int, float], ...]  # (positive examples, F on the other examples)
     held_out: tuple[tuple[str, float], ...]  # (source of positive examples, recall on it after learning without it)
     telling: tuple[TellingWord, ...]  # words for the topic, strongest first, then words against it
@@ -328,17 +321,15 @@ class Topic:
     """
 
     name: str
-    method: Method
     words: tuple[str, ...]  # v, ascending
     rarities: Floats32  # v: inverse document frequencies
     weights: Floats32  # v
-    hashed: Floats32  # weights of hashed words (ONLINE), or empty
     usual: float  # typical score of pages outside the topic; given to pages with hardly any known word
     threshold: float
     steepness: float
     examples: tuple[ExampleMark, ...]
     background: int  # unlabelled pages used for calibration
-    report: TopicReport | None
+    report: TopicReport
 
 
 class PageJudgement(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 
 from periplus.analyse.audit import Finding
 from periplus.analyse.audit_input import IssueColumns
-from periplus.document.formats.converted import Conversion, page
+from periplus.document.conversion import Conversion, page
 from periplus.jobs.presets import JobRequest, Preset
 from periplus.model.audit import Category, IssueKind, Severity
 from periplus.model.job import JobOrder

@@ -9,14 +9,15 @@ import zlib
 import pytest
 
 from document_files import docx, epub, odt, zipped
-from periplus.document.formats import converted, feed, markdown
-from periplus.document.formats.table import is_read, may_be_read
+from periplus.document import conversion as converted
+from periplus.document import feed
 from periplus.document.headers import media_type_of
+from periplus.document.media_types import is_read, may_be_read
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.page import Block, Document
 from periplus.model.visit import Fetched, Headers
 from periplus.urls.canonical import canonical
-from periplus_formats import pdf_reader, rtf
+from periplus_formats import markdown, pdf_reader, rtf
 from periplus_formats import zipped as archive_formats
 from periplus_formats.feature import FEATURE
 

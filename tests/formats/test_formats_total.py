@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from document_files import docx, epub, odt, zipped
-from periplus.document.formats.table import TEXTS
+from periplus.document.media_types import text_readers
 from periplus.document.understand import canonical_xml, understand
 from periplus.model.visit import Fetched, Headers
 from periplus.urls.canonical import canonical
@@ -86,7 +86,7 @@ def test_files_of_any_bytes(media_type, body):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    media_type=st.sampled_from(sorted(TEXTS)),
+    media_type=st.sampled_from(sorted(text_readers())),
     text=st.lists(st.sampled_from([*SGML_PIECES, *TEXT_PIECES]) | st.text(max_size=3), max_size=25).map("".join),
 )
 def test_texts_of_any_words(media_type, text):
@@ -168,7 +168,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-@pytest.mark.parametrize("media_type", sorted(TEXTS))
+@pytest.mark.parametrize("media_type", sorted(text_readers()))
 def test_a_repeated_piece_neither_stops_nor_breaks_a_reader(media_type, piece):
     """A quadratic reader would take minutes here, a recursive one fail."""
     page = understand(

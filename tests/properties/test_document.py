@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 from periplus.document.folding import fold_lines, line_blocks, unlikely_blocks
-from periplus.document.formats.table import MARKUP, TEXTS, file_readers
 from periplus.document.link_rows import GatheredLinks, place_of
+from periplus.document.media_types import MARKUP, file_readers, text_readers
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.page import LinkKind, Position
@@ -76,7 +76,7 @@ markup = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).ma
 media_types = st.sampled_from(
     [
         *MARKUP,
-        *TEXTS,
+        *text_readers(),
         *file_readers(),
         "",
         "image/png",

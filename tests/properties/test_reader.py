@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import slow_reader
 from periplus.document.columns import Names
-from periplus.document.formats.converted import Source
-from periplus.document.formats.markup import read_html
+from periplus.document.conversion import Source
+from periplus.document.markup import read_html
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 

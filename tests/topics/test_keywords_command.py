@@ -60,7 +60,7 @@ def test_keywords_of_a_query_distinguish_it_from_the_rest(folder):
         assert any("lighthouse" in word for word in words(found))
         assert not any("bread" in word or word == "town" for word in words(found))
         assert len(collection.keywords().keywords) == 10
-        assert collection.keywords("e.org", method="tfidf").pages == 13
+        assert collection.keywords("e.org", method="singlerank").pages == 13
 
 
 def test_missing_subjects_are_reported(folder):

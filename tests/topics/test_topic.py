@@ -18,7 +18,6 @@ from periplus.model.page import Block, BlockKind, Blocks, Part
 from periplus_topics.analyse.judging import (
     Judge,
     content_text,
-    learn_example,
     topic_of_text,
     topic_text,
     word_counts,
@@ -38,7 +37,7 @@ from periplus_topics.analyse.training import (
     usual_threshold,
 )
 from periplus_topics.api.topics import judge_of, stored_examples, topic_of
-from periplus_topics.model import Example, Method
+from periplus_topics.model import Example
 from stored import stored
 
 SEA = [
@@ -110,10 +109,10 @@ def some_examples(number: int = 20, seed: int = 1) -> list[Example]:
     ]
 
 
-@pytest.fixture(scope="module", params=list(Method))
-def topic(request):
+@pytest.fixture(scope="module")
+def topic():
     examples = examples_of(some_examples())
-    return assess(train("sea", examples, (), request.param), examples)
+    return assess(train("sea", examples), examples)
 
 
 def test_a_topic_classifies_new_texts(topic):
@@ -132,25 +131,21 @@ def test_a_topic_is_the_same_after_writing_and_reading(topic):
     json.loads(written)
 
 
-@pytest.mark.parametrize("method", list(Method))
-def test_the_order_of_examples_does_not_matter(method):
+def test_the_order_of_examples_does_not_matter():
     examples = some_examples()
     reordered = [*examples[::-1], examples[0]]
-    assert topic_text(train("a", examples_of(examples), (), method).topic) == topic_text(
-        train("a", examples_of(reordered), (), method).topic
-    )
+    assert topic_text(train("a", examples_of(examples)).topic) == topic_text(train("a", examples_of(reordered)).topic)
 
 
 @settings(max_examples=30)
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=4))
 def test_any_text_has_a_probability(texts):
-    for method in Method:
-        chances = Judge(_TOPICS[method]).judge(texts)
-        assert chances.shape == (len(texts),)
-        assert ((chances >= 0) & (chances <= 1)).all()
+    chances = Judge(_TOPIC).judge(texts)
+    assert chances.shape == (len(texts),)
+    assert ((chances >= 0) & (chances <= 1)).all()
 
 
-_TOPICS = {method: train("sea", examples_of(some_examples(6)), (), method).topic for method in Method}
+_TOPIC = train("sea", examples_of(some_examples(6))).topic
 
 
 @settings(max_examples=20)
@@ -164,12 +159,12 @@ def test_any_examples_give_a_topic_or_are_refused(given_texts):
 
 
 def test_texts_without_words_do_not_belong():
-    assert (Judge(_TOPICS[Method.SVM]).judge(["", "12 34", "...", "\ud800"]) == 0).all()
+    assert (Judge(_TOPIC).judge(["", "12 34", "...", "\ud800"]) == 0).all()
 
 
 def test_texts_without_known_words_do_not_belong():
     others = ["loď připlula do přístavu a námořníci šli na palubu", "корабль вошёл в гавань", "海港船员", "qqqq"]
-    assert (Judge(_TOPICS[Method.SVM]).judge(others) < 0.5).all()
+    assert (Judge(_TOPIC).judge(others) < 0.5).all()
 
 
 def test_case_and_diacritics_are_ignored():
@@ -182,7 +177,7 @@ def test_scripts_without_spaces_are_split_into_pairs_of_characters():
 
 
 def test_the_judge_equals_weights_times_rows():
-    found = train("sea", examples_of(some_examples()), (), Method.SVM)
+    found = train("sea", examples_of(some_examples()))
     texts = [example.text for example in some_examples(seed=9)]
     rows = rows_of([word_counts(text) for text in texts], found.space)
     distances = found.topic.steepness * (rows @ found.topic.weights.astype(np.float64) - found.topic.threshold)
@@ -372,13 +367,6 @@ def test_a_source_with_other_content_is_named():
     assert any("trained without" in warning for warning in report.warnings)
 
 
-def test_an_online_topic_learns_from_a_further_example():
-    new = Example("zeppelin airship balloon hangar zeppelin balloon", True)
-    before = _TOPICS[Method.ONLINE]
-    after = learn_example(before, new)
-    assert Judge(after).judge([new.text])[0] > Judge(before).judge([new.text])[0]
-
-
 def html(title: str, words: str) -> str:
     return f"<!DOCTYPE html><title>{title}</title><p>{words}</p>"
 
@@ -414,7 +402,7 @@ def trained(collected, name: str, *more: str):
 
 def test_a_topic_from_folders_classifies_the_pages_of_a_collection(collected):
     shown = json.loads(trained(collected, "sea", "--json").stdout)
-    assert (shown["positive_examples"], shown["negative_examples"], shown["method"]) == (8, 8, "svm")
+    assert (shown["positive_examples"], shown["negative_examples"]) == (8, 8)
     assert {word["word"] for word in shown["top_words"]} & set(SEA)
     assert undocumented(keys_of(shown)) == []
     judged = [json.loads(line) for line in run(collected, "judge", "sea", "-n", "-1", "--json").stdout.splitlines()]
@@ -478,11 +466,10 @@ def test_the_next_page_to_label_is_the_least_certain_or_the_most_likely():
     assert asked == [1, 1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("method", ["svm", "online"])
-def test_every_method_can_be_labelled_and_shown(collected, method):
-    trained(collected, method, "--method", method)
-    assert "1 page labelled" in run(collected, "label", method, "-n", "1", keys="y\n").stdout
-    assert method in run(collected, "show", method).stdout
+def test_a_topic_can_be_labelled_and_shown(collected):
+    trained(collected, "answered")
+    assert "1 page labelled" in run(collected, "label", "answered", "-n", "1", keys="y\n").stdout
+    assert "answered" in run(collected, "show", "answered").stdout
 
 
 def test_removing_a_topic_deletes_its_files(collected):

@@ -9,8 +9,8 @@ import pytest
 import slow_html as html
 from periplus.document import whitespace
 from periplus.document.blocks import blocks_of, first_blocks, lines_of, plain_blocks, words_of
-from periplus.document.formats.converted import Source
-from periplus.document.formats.markup import read_html
+from periplus.document.conversion import Source
+from periplus.document.markup import read_html
 from periplus.document.page_rules import BLOCKS_MOST, PATH_CHARS, PATHS_MOST
 from periplus.document.reader import read_page
 from periplus.model.page import Block, BlockKind, Position

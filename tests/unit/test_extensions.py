@@ -39,7 +39,7 @@ def folder(tmp_path_factory):
 
 UNDERSTAND = """
 import sys
-from periplus.document.formats.table import may_be_read
+from periplus.document.media_types import may_be_read
 from periplus.document.understand import understand
 from periplus.model.visit import Fetched, Headers
 media_type, body = sys.argv[1:]

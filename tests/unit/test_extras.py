@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from periplus.acquire import transport
-from periplus.document.formats import markdown
 from periplus.errors import UsageError
 from periplus.extras import EXTRAS, absence, extra_needed, is_installed
 from periplus.model.tables import EXPORTS
 from periplus.present.writers import write_xlsx
-from periplus_formats import pdf_reader
+from periplus_formats import markdown, pdf_reader
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
 

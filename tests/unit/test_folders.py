@@ -10,7 +10,7 @@ import pytest
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.folders import FolderTransport, is_path, starts_of
 from periplus.acquire.transport import Wire
-from periplus.document.formats.table import may_be_read
+from periplus.document.media_types import may_be_read
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.ports import Transport
 from periplus.model.visit import Cut, Purpose, Request

@@ -38,8 +38,8 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_markup_is_parsed_in_linear_time(name):
     """The limit is in CPU seconds and generous: quadratic code takes minutes."""
-    from periplus.document.formats.converted import Source
-    from periplus.document.formats.markup import read_html
+    from periplus.document.conversion import Source
+    from periplus.document.markup import read_html
     from periplus.model.visit import Headers
     from periplus.urls.canonical import canonical
 

@@ -7,8 +7,8 @@ from html import escape
 import pytest
 
 from periplus.document import links as document_links
-from periplus.document.formats.converted import Content, Source
-from periplus.document.formats.markup import read_html
+from periplus.document.conversion import Content, Source
+from periplus.document.markup import read_html
 from periplus.document.page_rules import ELEMENTS_MOST
 from periplus.document.understand import understand
 from periplus.model.page import BadLink, Link, LinkKind, Position

@@ -8,8 +8,8 @@ from hashlib import md5
 import pytest
 from xxhash import xxh3_128_digest
 
-from periplus.document.formats.table import is_read
 from periplus.document.headers import sniffed_media_type
+from periplus.document.media_types import is_read
 from periplus.document.understand import understand
 from periplus.model.page import Charset, Document, LinkKind
 from periplus.model.visit import Fetched, Headers

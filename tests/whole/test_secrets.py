@@ -1,7 +1,7 @@
 """Secrets in settings are stored, shown and sent only where they belong.
 
 Each setting that may contain a secret gets a marker. Then every file, export, screen, message and command line is
-searched for it, verbatim and in base64. Databases: test_passwords.py. Logins: test_sessions.py.
+searched for it, verbatim and in base64. Databases: test_passwords.py. Logins: browser/test_sessions.py.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from periplus.acquire.politeness import HeldHost
-from periplus.document.formats.table import is_part
 from periplus.document.headers import media_type
+from periplus.document.media_types import is_part
 from periplus.document.understand import understand
 from periplus.errors import InvalidUrl
 from periplus.model.frontier import (
@@ -17,6 +17,7 @@ from periplus.model.frontier import (
     PRIORITY_WITHOUT_DEPTH,
     Candidate,
     Completion,
+    GivenUp,
     Lease,
     SideRequest,
     Task,
@@ -24,7 +25,7 @@ from periplus.model.frontier import (
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import CrawlScope
 from periplus.model.visit import Cut, Fetched, Purpose, Reason, Redirected, Request, Skipped, Visit
-from periplus.model.web import AliasDetection, SiteKey, Url
+from periplus.model.web import AliasDetection, HostKey, SiteKey, Url
 from periplus.settings import Settings
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key, root_of
@@ -38,6 +39,8 @@ _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
 _CLICK_CODES = link_codes(CLICK_KINDS)
 # the parts that `keep_parts` fetches; audio and video are too large
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
+# end of the message of a run that was signed in before: it waits for the user
+SIGNED_OUT = "; signed out, so the crawl pauses: sign in again, then the same command goes on"
 MOST_SITES = 64  # sites whose alias detection is in memory; others are read from the store when needed
 
 
@@ -364,3 +367,42 @@ class PageRenderer(Protocol):
     def answer(self, visit: Visit) -> None: ...
 
     def close(self) -> None: ...
+
+
+class HostCallbacks(NamedTuple):
+    """The worker's functions on its hosts."""
+
+    held_host: Callable[[HostKey], HeldHost | None]
+    refill: Callable[[HeldHost], bool]  # takes tasks; False: there are none
+    schedule: Callable[[HeldHost], None]
+    request_lease: Callable[[Request], None]  # of a host that is not held
+    settle: Callable[[HeldHost, Task, Visit], None]
+
+
+class LoginGate(Protocol):
+    """Signs in to the hosts of a worker; made by the service `login sessions` of a feature."""
+
+    @property
+    def failure(self) -> str:
+        """Why the crawl cannot continue, or ""."""
+
+    def ruling(self, task: Task) -> Skipped | None:
+        """Refuses URLs that would log out or delete something; None: allowed."""
+
+    def admits(self, host: HeldHost) -> bool:
+        """Whether the host's next task may be requested.
+
+        If not, the host waits, or its `parts` hold its session's request.
+        """
+
+    def store_cookies(self, visit: Visit) -> Visit:
+        """Stores the answer's cookies in its session. Returns the visit without cookie values."""
+
+    def accepts(self, host: HeldHost, task: Task, visit: Visit) -> bool:
+        """Whether a page may be stored now. If not, it is withheld or requested again."""
+
+    def take(self, visit: Visit) -> None:
+        """Processes the outcome of a session's own request."""
+
+    def given_up(self, origin: GivenUp) -> None:
+        """Fails the session whose next request goes to an origin that was given up."""

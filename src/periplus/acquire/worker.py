@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
+from periplus.acquire.discovery import Aliases, Discovery, HostCallbacks, LoginGate, PageRenderer
 from periplus.acquire.fetch import (
     FirstAnswers,
     bug,
@@ -46,8 +46,6 @@ from periplus.acquire.politeness import (
     suspend,
 )  # fmt: skip
 from periplus.acquire.robots_gate import RobotsGate
-from periplus.acquire.session import LoginSessions
-from periplus.acquire.signing_in import HostCallbacks, SigningIn
 from periplus.model.frontier import (
     CHOSEN_NOTE,
     PRIORITY_DOUBT,
@@ -137,7 +135,7 @@ class WorkerDeps:
     aliases: Aliases
     addresses: AddressTurns
     rendering: PageRenderer | None = None  # None: pages are read as sent
-    sessions: LoginSessions | None = None  # None: no logins
+    sign_in: Callable[[dict[int, HeldHost], HostCallbacks], LoginGate] | None = None  # None: no logins
     is_past: bool = False  # an archive answers, no request reaches the hosts: no delays, no robots.txt
 
 
@@ -176,9 +174,7 @@ class Worker:
         self._flights: dict[Request, HeldHost] = {}
         self._first_answers: FirstAnswers = {}
         self._rendering = deps.rendering
-        self._sessions: SigningIn | None = None
-        if deps.sessions is not None:
-            self._sessions = SigningIn(deps.sessions, self._clock, self._held, self._host_callbacks())
+        self._sessions = deps.sign_in(self._held, self._host_callbacks()) if deps.sign_in is not None else None
         self._done: list[Completion] = []
         self._visits: list[Visit] = []
         self._lease_requests: list[SideRequest] = []  # placeholder tasks of hosts that are not held

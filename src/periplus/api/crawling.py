@@ -13,20 +13,19 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from periplus.acquire.clock import SystemClock
-from periplus.acquire.discovery import Aliases, Discovery, PageRenderer
+from periplus.acquire.discovery import SIGNED_OUT, Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
 from periplus.acquire.politeness import AddressTurns, delay_for
-from periplus.acquire.session import SIGNED_OUT, LoginSessions
 from periplus.acquire.transport import CurlTransport, Wire, header_of, resolve_entries
 from periplus.acquire.worker import Worker, WorkerDeps
 from periplus.api.homes import database_at, home_of, leave_nothing, workable
-from periplus.api.logins import logins_of, resolve_secrets
 from periplus.api.rules import rules_text
+from periplus.api.secrets import resolve_secrets
 from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
-from periplus.document.formats.table import may_be_kept, may_be_read
+from periplus.document.media_types import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
 from periplus.features import service
 from periplus.logs import JsonLines
@@ -49,9 +48,6 @@ from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import own_hosts, site_scope
 from periplus.urls.web_parts import parse_part, part_of
 from periplus.values import Pairs, Place, frozen
-
-if TYPE_CHECKING:
-    from periplus.acquire.login import Login
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +160,7 @@ def check_order(order: CrawlOrder) -> None:
     if not politeness.mine and politeness.per_host > 1:
         raise UsageError("--per-host above 1 is allowed only for your own hosts: name them with --mine HOST")
     page_rendering(order.settings, SystemClock())
-    logins_of(order.settings.identity.login, order.folder)
+    logins_of(order)
     resolve_secrets(order.settings.identity, order.folder)
     if without_secrets(order.exchange) != order.exchange:
         raise UsageError("a password in --exchange would be stored: give it in the variable FSSPEC_PROTOCOL_PASSWORD")
@@ -319,9 +315,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         wire = dataclasses.replace(
             wire, admits=lambda host, address: addresses.admits(host, address, clock.monotonic())
         )
-    logins = logins_of(settings.identity.login, order.folder)
+    logins = logins_of(order)
     rendering = page_rendering(settings, clock, logins)
-    sessions = LoginSessions(logins, clock, settings.politeness) if logins else None
+    sessions = service("login sessions")(logins, clock, settings.politeness) if logins else None
     if sessions is not None:
         wire = dataclasses.replace(wire, credentials=sessions.credentials)
     archive: PastTransport | None = service("archive")(settings, wire, clock) if settings.past.from_archive else None
@@ -341,7 +337,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         ),
         addresses=addresses,
         rendering=rendering,
-        sessions=sessions,
+        sign_in=sessions and sessions.gate,
         is_past=archive is not None,
     )
     if archive is not None:
@@ -357,7 +353,7 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         table.close()
     if archive is not None:
         return archive.failure
-    return sessions.failure if sessions is not None else ""
+    return str(sessions.failure) if sessions is not None else ""
 
 
 def settings_of_past(settings: Settings) -> Settings:
@@ -366,7 +362,13 @@ def settings_of_past(settings: Settings) -> Settings:
     return dataclasses.replace(settings, politeness=free)
 
 
-def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Login] = ()) -> PageRenderer | None:
+def logins_of(order: CrawlOrder) -> Sequence[Any]:
+    """The logins of a crawl, each a `periplus_browser.login.Login`. Raises UsageError."""
+    names = order.settings.identity.login
+    return service("logins")(names, order.folder) if names else ()
+
+
+def page_rendering(settings: Settings, clock: Clock, logins: Sequence[Any] = ()) -> PageRenderer | None:
     """The page renderer, or None if rendering is off.
 
     logins: their origins are not served to pages of other origins. Raises UsageError without a browser.
@@ -398,8 +400,7 @@ class Supervisor:
         # A login session also needs one worker, which keeps the cookies in memory: a second sign-in might end the
         # session. An archive needs one too, since all hosts are served by it.
         is_rendering = order.settings.rendering.render != "never"
-        logins = logins_of(order.settings.identity.login, order.folder)
-        has_session = any(login.has_session for login in logins)
+        has_session = any(login.has_session for login in logins_of(order))
         is_alone = is_rendering or has_session or bool(order.settings.past.from_archive)
         self._most = 0 if is_alone else (order.settings.storage.workers or os.cpu_count() or 1) - 1
         self._started = time.monotonic()

@@ -14,7 +14,7 @@ from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
 from periplus.api.homes import editing, folder_of
-from periplus.api.logins import resolve_secrets
+from periplus.api.secrets import resolve_secrets
 from periplus.document import html
 from periplus.document.decode import decode
 from periplus.document.header_checks import (

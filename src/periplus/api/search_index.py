@@ -56,10 +56,10 @@ from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 # A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
 # repeats the work from there; pages replace their earlier versions, so that nothing is indexed twice. During a crawl it
 # is a separate process; a line on its standard input announces the end of the crawl. If the input ends without that
-# line, the parent has died, and the process exits. It learns each site's repeated elements from pages as they arrive, and
-# marks and tokenises them a lot at a time: with the evidence of a whole lot hardly a page has to be marked again. The
-# engine receives them once, with the anchor texts of links to them, at the end of the crawl, or earlier if searches are
-# made.
+# line, the parent has died, and the process exits. It learns each site's repeated elements from pages as they arrive,
+# and marks and tokenises them a lot at a time: with the evidence of a whole lot hardly a page has to be marked again.
+# The engine receives them once, with the anchor texts of links to them, at the end of the crawl, or earlier if searches
+# are made.
 
 BATCH_PAGES = 50  # read at a time
 LOT_BYTES = 32_000_000  # pages read but not yet marked: some 500 pages of 4,000 words

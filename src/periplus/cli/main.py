@@ -76,7 +76,6 @@ _SECTIONS = {
             "periplus.cli.start:help_command",
             "Explain a command with all of its flags, or a topic.",
         ),
-        "demo": ("periplus.cli.start:demo", "Serve small example webs on this machine, to try the commands on."),
         "completion": ("periplus.cli.start:completion", "Write what makes a shell complete commands and flags."),
     },
 }

@@ -8,7 +8,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from periplus.document import headers, whitespace
-from periplus.document.formats.converted import Source
+from periplus.document.conversion import Source
 from periplus.document.link_rows import GatheredLinks, PageLinks, Place, of_srcset, place_of, with_query_in
 from periplus.document.metadata import Metadata
 from periplus.document.page_rules import FIRST_SVG_SOURCE, SOURCES

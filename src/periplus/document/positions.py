@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from periplus.document import html, whitespace
 from periplus.document.decode import decode
-from periplus.document.formats.table import WIKI_TEXTS
 from periplus.document.link_rows import split_of_attribute, with_query_in
 from periplus.document.links import urls
+from periplus.document.media_types import text_readers
 from periplus.document.page_rules import ROLES, SOURCES
 from periplus.document.static_checks import name_of, noted_elements
 from periplus.errors import InvalidUrl
@@ -74,13 +74,13 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     If something is missing, the position of the element that lacks it. Documents in frames' `srcdoc` are skipped.
     """
     text, _ = decode(page.body, page.charset, page.media_type)
-    convert = WIKI_TEXTS.get(page.media_type)
+    convert = text_readers().get(page.media_type)
     if page.media_type == _SHEET:
         links = _Links([_LinkSource(None, url) for url, _ in urls(text)], page.url, page)
         return [_in_text(text, link.text) if (link := links.of(issue)) else None for issue in issues]
     if convert is None and page.media_type not in HTML_TYPES:
         return [None for _ in issues]
-    markup = text if convert is None else convert(text).html
+    markup = text if convert is None else convert(text, True).html
     tree = html.parse_with_positions(markup)
     # links and notes take two thirds of the time, and are computed only if needed
     written = list(_link_sources(tree)) if any(map(_is_of_link, issues)) else []

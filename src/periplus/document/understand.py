@@ -8,14 +8,14 @@ from unicodedata import normalize
 
 from periplus.document import headers
 from periplus.document.blocks import first_blocks, lines_of, with_languages, words_of
+from periplus.document.conversion import END, HTML_CHARS, Content, Conversion, Source
 from periplus.document.decode import decode, text_of, utf_8_of
 from periplus.document.digest import digests
-from periplus.document.formats.converted import END, HTML_CHARS, Content, Conversion, Source
-from periplus.document.formats.table import MARKUP, TEXTS, WIKI_TEXTS, file_readers
 from periplus.document.headers import binary_type, media_type_of
 from periplus.document.language import page_language
 from periplus.document.link_rows import GatheredLinks
 from periplus.document.links import add_headers, add_sheet, anchors_of
+from periplus.document.media_types import MARKUP, file_readers, text_readers
 from periplus.document.metadata import metadata_of_headers
 from periplus.model.page import LINK_KIND_CODES, NO_BLOCKS, Document, LinkKind, Links
 from periplus.model.visit import Fetched
@@ -35,7 +35,7 @@ def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
     if (from_bytes := file_readers().get(media_type)) is not None:
         source = Source(url, fetched.headers, b"", media_type=media_type)
         return _to_html(source, from_bytes(fetched.body) if fetched.body else Conversion(""))
-    from_text = (WIKI_TEXTS if wiki_links else TEXTS).get(media_type)
+    from_text = text_readers().get(media_type)
     if from_text is None and media_type not in MARKUP:
         return Source(url, fetched.headers, b"", media_type=media_type)
     if binary := binary_type(fetched.body):
@@ -44,7 +44,7 @@ def source_of(url: Url, fetched: Fetched, wiki_links: bool = False) -> Source:
     if from_text is None:
         return Source(url, fetched.headers, page, encoding.name, media_type, media_type, encoding)
     source = Source(url, fetched.headers, b"", media_type=media_type, encoding=encoding)
-    return _to_html(source, from_text(text_of(page)))
+    return _to_html(source, from_text(text_of(page), wiki_links))
 
 
 def _to_html(source: Source, converted: Conversion) -> Source:
@@ -58,8 +58,8 @@ def _to_html(source: Source, converted: Conversion) -> Source:
 def anchors_of_body(body: bytes, media_type: str, charset: str) -> frozenset[str]:
     """The anchors of HTML, or of text converted to HTML: see `links.anchors`. Total."""
     text, _ = decode(body, charset, media_type)
-    convert = TEXTS.get(media_type)
-    return anchors_of(convert(text).html if convert is not None else text)
+    convert = text_readers().get(media_type)
+    return anchors_of(convert(text, False).html if convert is not None else text)
 
 
 def canonical_xml(url: Url, fetched: Fetched) -> tuple[bytes, str] | None:

@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from periplus.api import homes
-from periplus.api.logins import login_of
 from periplus.api.overview import Overview
 from periplus.api.page_segments import replace_text, rules_file, write_rules
 from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.features import service
 from periplus.jobs.presets import resume_order
 from periplus.jobs.setting_fields import (
     EVERYDAY,
@@ -263,7 +263,7 @@ def sign_in(request: Request) -> Response:
             raise UsageError(f"other machines can connect to this server: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
-            login_of(table, login, "this login", folder, is_public=True)
+            service("login")(table, login, "this login", folder, is_public=True)
         replace_text(path, with_login(_read_text(path), login, table))
     except UsageError as error:
         return settings(request, (form, str(error)))

@@ -8,19 +8,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
-from math import exp
-from typing import Any, NamedTuple
-from zlib import crc32
+from typing import Any
 
 import numpy as np
 
 from periplus.document.digest import without_marks
 from periplus.errors import StoreError
-from periplus.model.arrays import Floats, Floats32, Ints
+from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import BlockKind, Blocks, Part
-from periplus_topics.model import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
+from periplus_topics.model import ExampleMark, TellingWord, Topic, TopicReport, TopicScores
 
 # Words are runs of letters and digits that begin with a letter, without case and diacritics. In scripts without gaps
 # between words, every pair of adjacent characters is a word.
@@ -49,11 +46,6 @@ def _parts(word: str) -> Iterator[str]:
     return map("".join, pairwise(word)) if len(word) > 2 and _HAS_UNSPACED.match(word) else iter((word,))
 
 
-def bucket(piece: str, buckets: int) -> int:
-    """Bucket of a word; the same on every machine."""
-    return crc32(piece.encode("utf-8", "surrogatepass")) % buckets
-
-
 def content_text(title: str, blocks: Blocks, parts: Sequence[Part] | None) -> str:
     """The text that is judged: title and content; or all text if no block is marked as content."""
     texts = blocks.content(parts, _NO_TEXT) or blocks.content(None, _NO_TEXT)
@@ -63,7 +55,7 @@ def content_text(title: str, blocks: Blocks, parts: Sequence[Part] | None) -> st
 # One JSON object. Arrays are base64 of little-endian float32, so that a topic survives writing and reading bit by bit.
 
 VERSION = 1
-_ARRAYS = ("rarities", "weights", "hashed")
+_ARRAYS = ("rarities", "weights")
 
 
 def topic_text(topic: Topic) -> str:
@@ -72,14 +64,11 @@ def topic_text(topic: Topic) -> str:
     fields = {
         "periplus_topic": VERSION,
         "name": topic.name,
-        "method": topic.method.value,
         "usual": topic.usual,
         "threshold": topic.threshold,
         "steepness": topic.steepness,
         "background": topic.background,
-        "report": None
-        if report is None
-        else {
+        "report": {
             "scores": report.scores._asdict(),
             "f_interval": report.f_interval,
             "curve": report.curve,
@@ -114,23 +103,21 @@ def topic_of_text(text: str, where: str) -> Topic:
 
 
 def _topic(fields: dict[str, Any]) -> Topic:
-    rarities, weights, hashed = (_array(fields[name]) for name in _ARRAYS)
+    rarities, weights = (_array(fields[name]) for name in _ARRAYS)
     words = tuple(fields["words"])
     if not len(words) == len(rarities) == len(weights):
         raise ValueError(f"{len(words)} words, {len(weights)} weights")
     return Topic(
         name=fields["name"],
-        method=Method(fields["method"]),
         words=words,
         rarities=rarities,
         weights=weights,
-        hashed=hashed,
         usual=float(fields["usual"]),
         threshold=float(fields["threshold"]),
         steepness=float(fields["steepness"]),
         examples=tuple(ExampleMark(digest, bool(positive), source) for digest, positive, source in fields["examples"]),
         background=int(fields["background"]),
-        report=None if fields["report"] is None else _report(fields["report"]),
+        report=_report(fields["report"]),
     )
 
 
@@ -199,86 +186,13 @@ class _Words(dict[str, complex]):
 
     def __init__(self, topic: Topic) -> None:
         self._places = {word: place for place, word in enumerate(topic.words)}
-        self._topic, self._whole = topic, topic.method is Method.ONLINE
+        self._topic = topic
 
     def __missing__(self, word: str) -> complex:
         topic = self._topic
         if (place := self._places.get(word)) is not None:
             weight = complex(topic.weights[place], topic.rarities[place])
-        elif self._whole:
-            weight = complex(topic.hashed[bucket(word, len(topic.hashed))], 1.0)
         else:
             weight = 0j
         self[word] = weight
         return weight
-
-
-# Logistic regression on hashed words, one step per example, with decreasing steps. Both classes weigh the same: steps
-# are scaled by the rarity of the class.
-
-BUCKETS = 1 << 18  # 1 MB: of 60,000 words a fifth share a bucket
-ROUNDS = 4  # epochs; of 2, 4 and 8 the least that reached the final F
-STEP, SLOWING = 8.0, 0.02  # a step is STEP / (1 + SLOWING * examples seen)
-KIND_MOST = 10.0  # largest factor for steps of the rarer class
-
-
-class WeightTable(NamedTuple):
-    """Weights by bucket."""
-
-    weights: Floats32
-    bias: float
-
-
-class Input(NamedTuple):
-    """A text: the buckets of its words and their values, normalised to length 1."""
-
-    places: Ints
-    values: Floats32
-
-
-def input_of(counts: Mapping[str, int]) -> Input:
-    """Converts word counts to the input of the table."""
-    places = np.array([bucket(word, BUCKETS) for word in counts], dtype=np.int64)
-    values = 1.0 + np.log(np.array(list(counts.values()), dtype=np.float64))
-    return Input(places, (values / max(float(np.sqrt(values @ values)), 1e-12)).astype(np.float32))
-
-
-def chance(table: WeightTable, text: Input) -> float:
-    """The probability that the text belongs to the topic."""
-    return 1.0 / (1.0 + exp(-float(np.clip(table.weights[text.places] @ text.values + table.bias, -60, 60))))
-
-
-def train_table(examples: Sequence[tuple[Input, bool]]) -> WeightTable:
-    """Trains a table for ROUNDS epochs, alternating between both classes as far as possible."""
-    table = WeightTable(np.zeros(BUCKETS, np.float32), 0.0)
-    mixed = _interleave(examples)
-    positives = sum(label for _, label in mixed)
-    for turn in range(ROUNDS):
-        for at, (text, label) in enumerate(mixed):
-            kind = len(mixed) / (2 * max(positives if label else len(mixed) - positives, 1))
-            table = _step(table, text, label, min(kind, KIND_MOST) * STEP / (1 + SLOWING * (turn * len(mixed) + at)))
-    return table
-
-
-def learn_example(topic: Topic, example: Example) -> Topic:
-    """The topic after one more example, whose digest is not stored."""
-    table = _step(
-        WeightTable(topic.hashed.copy(), -topic.threshold),
-        input_of(word_counts(example.text)),
-        example.positive,
-        STEP / (1 + SLOWING * len(topic.examples)),
-    )
-    return replace(topic, hashed=table.weights, threshold=-table.bias)
-
-
-def _interleave(examples: Sequence[tuple[Input, bool]]) -> list[tuple[Input, bool]]:
-    """Interleaves both classes evenly, because the last examples weigh most."""
-    places = {kind: [at for at, (_, label) in enumerate(examples) if label is kind] for kind in (True, False)}
-    order = sorted((rank / len(own), at) for own in places.values() for rank, at in enumerate(own))
-    return [examples[at] for _, at in order]
-
-
-def _step(table: WeightTable, text: Input, label: bool, length: float) -> WeightTable:
-    pull = float(length * (label - chance(table, text)))
-    np.add.at(table.weights, text.places, np.float32(pull) * text.values)
-    return WeightTable(table.weights, table.bias + 0.1 * pull)

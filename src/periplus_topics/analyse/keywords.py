@@ -10,20 +10,15 @@ import numpy as np
 
 from periplus.model.arrays import Floats, Unsigned64
 from periplus_topics.analyse.keyword_measures import (
-    idf,
     is_passage,
     likelihoods,
     singlerank,
-    sums,
 )
 from periplus_topics.analyse.keyword_reading import NOTHING, Candidates, Counts, Reading, candidates
 from periplus_topics.model import Keyword
 
 Method = Callable[[Reading, Candidates, Counts], Floats]
 
-TFIDF_WORDS = 3  # longest phrase
-# As published, except that short texts need no repetition
-KP_LAST_WORD, KP_TIMES, KP_BOOST, KP_MOST_BOOST = 400, 3, 2.3, 3.0
 CANDIDATES_PER_KEYWORD = 4  # candidates examined per requested keyword
 # Words. Without this, lists of short texts repeat the same keyword four times (for passages F1@5 is 40.2 instead of
 # 35.9; for pages it would lose 2 points, so it is not used there)
@@ -36,27 +31,8 @@ WITHIN = 1.25  # a keyword at most this many times as frequent as a longer one t
 RARE = 0.5  # added to document counts in a comparison, so that rare phrases get little weight
 
 
-def tfidf(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """Term frequency times inverse document frequency."""
-    return np.where(phrases.sizes <= TFIDF_WORDS, phrases.times * idf(counts, phrases.keys), -np.inf)
-
-
-def kpminer(text: Reading, phrases: Candidates, counts: Counts) -> Floats:
-    """tf-idf that prefers longer phrases and ignores late first occurrences. Source: El-Beltagy and Rafea 2009."""
-    begins = phrases.places[phrases.first]
-    within = (sums(text.stops, begins, phrases.sizes) == 0) & (begins < KP_LAST_WORD)  # no function word inside
-    least = min(KP_TIMES, 1 + len(text.words) // KP_LAST_WORD)
-    within &= (phrases.times >= least) & (phrases.sizes <= TFIDF_WORDS)
-    many = int((phrases.sizes[within] > 1).sum())
-    boost = min(KP_MOST_BOOST, float(within.sum()) / (many * KP_BOOST)) if many else 1.0
-    rarity = np.where(phrases.sizes > 1, np.log(max(2, counts.texts)), idf(counts, phrases.keys))
-    return np.where(within, phrases.times * rarity * np.where(phrases.sizes > 1, boost, 1.0), -np.inf)
-
-
 METHODS: dict[str, Method] = {
     "learnt": likelihoods,
-    "tfidf": tfidf,
-    "kpminer": kpminer,
     "singlerank": singlerank,
 }  # fmt: skip
 

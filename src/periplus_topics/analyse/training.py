@@ -17,9 +17,8 @@ from scipy.special import betaincinv
 
 from periplus.errors import UsageError
 from periplus.model.arrays import Floats, Ints, Ints32, Mask
-from periplus_topics.analyse import judging
 from periplus_topics.analyse.judging import WORD_CHARS, Judge, word_counts
-from periplus_topics.model import Example, ExampleMark, Method, TellingWord, Topic, TopicReport, TopicScores
+from periplus_topics.model import Example, ExampleMark, TellingWord, Topic, TopicReport, TopicScores
 
 STEEPEST = 8.0  # separable examples would make it infinite, and pages of other sources are less certain
 
@@ -280,22 +279,16 @@ def examples_of(given: Sequence[Example]) -> Examples:
     )
 
 
-def train(
-    name: str, examples: Examples, background: Sequence[Mapping[str, int]] = (), method: Method = Method.SVM
-) -> TrainedTopic:
+def train(name: str, examples: Examples, background: Sequence[Mapping[str, int]] = ()) -> TrainedTopic:
     """Trains a topic and computes its cross-validated scores.
 
     background: word counts of unlabelled pages. Raises UsageError if there are only positives or only negatives.
     """
     space = space_of(examples.counts)  # with the background's words too, average precision falls from .82 to .81
-    return train_on_rows(
-        name, examples, space, rows_of(examples.counts, space), rows_of(background, space), method=method
-    )
+    return train_on_rows(name, examples, space, rows_of(examples.counts, space), rows_of(background, space))
 
 
-def train_on_rows(
-    name: str, examples: Examples, space: Space, rows: csr_array, background: csr_array, *, method: Method
-) -> TrainedTopic:
+def train_on_rows(name: str, examples: Examples, space: Space, rows: csr_array, background: csr_array) -> TrainedTopic:
     """As `train`, from rows that were already computed.
 
     rows, background: vectors of the examples and of unlabelled pages.
@@ -306,8 +299,6 @@ def train_on_rows(
         raise UsageError(
             f'there is no {kind} example with words in it: give some (a folder, a page of the collection, search:"...")'
         )
-    if method is Method.ONLINE:
-        return _learned_online(name, examples, space, rows)
     folds, machine = folds_of(labels), fit(rows, labels)
     scores = rows @ machine.words  # used if there are too few examples for cross-validation
     for fold in range(int(folds.max()) + 1 if folds.any() else 0):
@@ -328,23 +319,17 @@ def train_on_rows(
         expected = expected._replace(precision=precision, recall=recall, f=_f(precision, recall))
     topic = Topic(
         name=name,
-        method=method,
         words=tuple(space.places),
         rarities=space.rarities.astype(np.float32),
         weights=machine.words.astype(np.float32),
-        hashed=np.zeros(0, np.float32),
         usual=float(np.median(scores[~labels])),
         threshold=threshold,
         steepness=steepness,
         examples=examples.marks,
         background=background.shape[0],
-        report=_first_report(labels, expected),
+        report=TopicReport(expected, f_interval(int(labels.sum()), expected), (), (), (), ()),
     )
     return TrainedTopic(topic, space, rows, chances)
-
-
-def _first_report(labels: Mask, scores: TopicScores) -> TopicReport:
-    return TopicReport(scores, f_interval(int(labels.sum()), scores), (), (), (), ())
 
 
 def folds_of(labels: Mask) -> Ints:
@@ -360,29 +345,6 @@ def folds_of(labels: Mask) -> Ints:
 
 def _chances(distances: Floats) -> Floats:
     return np.exp(-np.logaddexp(0.0, -distances))
-
-
-def _learned_online(name: str, examples: Examples, space: Space, rows: csr_array) -> TrainedTopic:
-    labels, folds = examples.labels, folds_of(examples.labels)
-    inputs = [judging.input_of(counts) for counts in examples.counts]
-    chances = np.zeros(len(labels))
-    for fold in range(int(folds.max()) + 1):
-        table = judging.train_table(
-            [
-                (item, label)
-                for item, label, own in zip(inputs, labels.tolist(), folds.tolist(), strict=True)
-                if own != fold or not folds.any()
-            ]
-        )
-        for place in np.flatnonzero(folds == fold):
-            chances[place] = judging.chance(table, inputs[place])
-    table = judging.train_table(list(zip(inputs, labels.tolist(), strict=True)))
-    nothing = np.zeros(0, np.float32)
-    report = _first_report(labels, scores_of(labels, chances))
-    topic = Topic(
-        name, Method.ONLINE, (), nothing, nothing, table.weights, 0.0, -table.bias, 1.0, examples.marks, 0, report
-    )
-    return TrainedTopic(topic, space, rows, chances)
 
 
 # If the negatives come from another source than the positives, the model learns the difference between the sources: F
@@ -409,19 +371,14 @@ FEW = 10  # least examples of each class for the other warnings
 def assess(model: TrainedTopic, examples: Examples) -> Topic:
     """The topic with its full report."""
     telling, held_out = _characteristic_words(model, examples), _held_out_recall(model, examples)
-    sketched = model.topic.report
-    assert sketched is not None
-    report = replace(sketched, curve=_curve(model, examples), held_out=held_out, telling=telling)
+    report = replace(model.topic.report, curve=_curve(model, examples), held_out=held_out, telling=telling)
     return replace(model.topic, report=replace(report, warnings=tuple(_warnings(model, examples, report))))
 
 
 def _characteristic_words(model: TrainedTopic, examples: Examples) -> tuple[TellingWord, ...]:
     """The words that contribute most to the score of a text that has them once."""
     topic, labels = model.topic, examples.labels
-    if not topic.words:
-        weights, words = fit(model.rows, labels).words, list(model.space.places)
-    else:
-        weights, words = topic.weights.astype(np.float64), list(topic.words)
+    weights, words = topic.weights.astype(np.float64), topic.words
     shares = _shares(model, labels)
     # weighted by how often the word occurs
     strength = weights * model.space.rarities * np.where(weights > 0, shares[0], shares[1])
@@ -446,7 +403,7 @@ def _curve(model: TrainedTopic, examples: Examples) -> tuple[tuple[int, float], 
             break
         own = np.sort(np.concatenate([positives[:size], negatives[:against]]))
         rest = np.setdiff1d(np.arange(len(labels)), own)
-        part = train("", select_examples(examples, own), (), model.topic.method)
+        part = train("", select_examples(examples, own))
         chances = Judge(part.topic).judge([examples.items[at].text for at in rest])
         points.append((size, scores_of(labels[rest], chances).f))
     return tuple(points)
@@ -464,7 +421,7 @@ def _held_out_recall(model: TrainedTopic, examples: Examples) -> tuple[tuple[str
     result = []
     for source in named:
         left_out = (sources == source) & examples.labels
-        part = train("", select_examples(examples, np.flatnonzero(~left_out)), (), model.topic.method)
+        part = train("", select_examples(examples, np.flatnonzero(~left_out)))
         chances = Judge(part.topic).judge([examples.items[at].text for at in np.flatnonzero(left_out)])
         result.append((source, float((chances >= 0.5).mean())))
     return tuple(result)
@@ -494,7 +451,7 @@ def select_examples(examples: Examples, places: NDArray[np.intp]) -> Examples:
 
 def _warnings(model: TrainedTopic, examples: Examples, report: TopicReport) -> Iterator[str]:
     labels = examples.labels
-    if model.topic.method is Method.SVM and model.topic.background < SEEN_LEAST:
+    if model.topic.background < SEEN_LEAST:
         yield (
             f"fewer than {SEEN_LEAST} other pages as background: threshold and F assume {RARER:.0f} times as many "
             "pages outside the topic as among the examples. Train it in a collection of pages that it will judge."

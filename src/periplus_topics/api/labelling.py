@@ -23,7 +23,7 @@ from periplus.api.functions import open_collection
 from periplus.errors import UsageError
 from periplus.model.web import Url
 from periplus.values import Place, Watch
-from periplus_topics.analyse.judging import Judge, learn_example
+from periplus_topics.analyse.judging import Judge
 from periplus_topics.analyse.training import (
     examples_of,
     next_question,
@@ -42,7 +42,7 @@ from periplus_topics.api.topics import (
     topic_file,
     topic_of,
 )
-from periplus_topics.model import Example, Method, PageJudgement, Topic, TopicReport
+from periplus_topics.model import Example, PageJudgement, Topic, TopicReport
 
 POOL = 600  # candidate pages, scored again after each answer in a tenth of a second
 SESSIONS = 4  # concurrent sessions, about 20 MB each
@@ -106,7 +106,7 @@ class Labelling:
         add_label(self._place, self._name, given)
         self._labels[place] = positive
         self._given.append(place)
-        self._topic = learn_example(self._topic, given) if self._topic.method is Method.ONLINE else self._anew()
+        self._topic = self._anew()
         self._judge = Judge(self._topic)
 
     def undo(self) -> None:
@@ -125,8 +125,8 @@ class Labelling:
         return len(self._given)
 
     @property
-    def report(self) -> TopicReport | None:
-        """Cross-validated quality of the present topic; None if it was not measured."""
+    def report(self) -> TopicReport:
+        """Cross-validated quality of the present topic."""
         return self._topic.report
 
     @property
@@ -171,7 +171,6 @@ class Labelling:
             self._space,
             self._rows[np.flatnonzero(own)],
             self._rows[np.flatnonzero(self._pool)],
-            method=self._topic.method,
         ).topic
 
 

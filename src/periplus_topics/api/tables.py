@@ -147,8 +147,7 @@ def _judged_rows(folder: Path, topic: str) -> Rows:
 
 
 def _words(folder: Path, topic: str) -> Rows:
-    report = topic_of(folder, topic).report
-    for word in report.telling if report else ():
+    for word in topic_of(folder, topic).report.telling:
         yield (
             word.word,
             "for it" if word.weight > 0 else "against",

@@ -25,7 +25,7 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import Place, Watch, frozen
 from periplus_topics.analyse.judging import content_text, topic_text
-from periplus_topics.model import Example, Method, PageJudgement, Topic
+from periplus_topics.model import Example, PageJudgement, Topic
 from periplus_topics.store import when_stored, write_file
 
 if TYPE_CHECKING:
@@ -169,7 +169,6 @@ class TopicOrder(NamedTuple):
     name: str
     positives: Sequence[str]  # folders, files, URLs, URL patterns, `search:...` or `words:...`
     negatives: Sequence[str] = ()  # likewise; empty: other pages of the collection
-    method: Method = Method.SVM
     background: int = BACKGROUND
 
 
@@ -192,7 +191,7 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
             raise UsageError("the collection has no other pages to use as negative examples: give --negative examples")
         given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
     watch("learning", 0, 0)
-    topic = _train(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen], order.method)
+    topic = _train(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen])
     with editing(collection.place) as folder:
         file = topic_file(folder, order.name)
         file.parent.mkdir(0o700, exist_ok=True)
@@ -201,11 +200,11 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
     return topic
 
 
-def _train(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]], method: Method) -> Topic:
+def _train(name: str, given: Sequence[Example], background: Sequence[Mapping[str, int]]) -> Topic:
     from periplus_topics.analyse.training import assess, examples_of, train
 
     examples = examples_of(given)
-    return assess(train(name, examples, background, method), examples)
+    return assess(train(name, examples, background), examples)
 
 
 def sample_pages(collection: Collection, most: int) -> Iterator[Example]:
@@ -388,7 +387,7 @@ def retrain(collection: Collection, name: str) -> Topic:
 
     old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
     seen = _unchosen(collection, given, old.background)
-    topic = _train(name, given, [word_counts(page.text) for page in seen], old.method)
+    topic = _train(name, given, [word_counts(page.text) for page in seen])
     with editing(collection.place) as folder:
         write_file(topic_file(folder, name), topic_text(topic))
     return topic

@@ -39,12 +39,7 @@ if TYPE_CHECKING:
 
 # `periplus keywords`: what pages, sites and answers are about, at a glance.
 
-KEYWORD_METHODS = (
-    "learnt",
-    "tfidf",
-    "kpminer",
-    "singlerank",
-)
+KEYWORD_METHODS = ("learnt", "singlerank")
 
 
 @click.command()

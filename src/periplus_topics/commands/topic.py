@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from periplus_topics.api.topical_run import TopicalEnd, TopicalProgress
     from periplus_topics.model import PageJudgement, Topic, TopicReport
 
-METHODS = ("svm", "online")  # of `model.topic.Method`
-ORDERS = ("weighed", "breadth", "best-first", "parents", "shark", "site", "waits")  # of `schedule.topical.queue`
+ORDERS = ("weighed", "waits")  # of `schedule.topical.queue`
 
 LISTED_PAGES = 20  # pages that are listed
 _KEYS = {"y": True, "n": False}
@@ -80,7 +79,6 @@ def topic() -> None:
     metavar="EXAMPLES",
     many=True,
 )
-@option("--method", "svm: linear SVM over tf-idf; online: hashed words.", METHODS, "svm")
 @option("--background", "Pages of the collection for calibrating the threshold.", click.IntRange(0), 2000)
 @format_option(("text", "json"))
 @collection_option
@@ -105,15 +103,12 @@ def train(
     """
     from periplus.api.functions import open_collection
     from periplus_topics.api.topics import TopicOrder, train_topic
-    from periplus_topics.model import Method
 
     positives += (*(f"words:{text}" for text in flags["words"]), *(f"search:{text}" for text in flags["query"]))
     if not positives:
         raise UsageError("no example of the topic: name a folder, a file, a URL or a pattern with -p, or some --words")
     with open_collection(_place(name, positives, negatives, collection)) as reader:
-        learned = train_topic(
-            reader, TopicOrder(name, positives, negatives, Method(flags["method"]), flags["background"]), Watch()
-        )
+        learned = train_topic(reader, TopicOrder(name, positives, negatives, flags["background"]), Watch())
     _write(learned, flags["format"] == "json", output)
 
 
@@ -145,10 +140,9 @@ def list_command(collection: Place | None, as_json: bool) -> None:
         return
     for topic_row in learned:
         positives = sum(mark.positive for mark in topic_row.examples)
-        scores = f", F {topic_row.report.scores.f:.3f}" if topic_row.report else ""
         click.echo(
-            f"{topic_row.name:24} {topic_row.method.value:10} {positives:,} examples for, "
-            f"{len(topic_row.examples) - positives:,} against{scores}"
+            f"{topic_row.name:24} {positives:,} examples for, "
+            f"{len(topic_row.examples) - positives:,} against, F {topic_row.report.scores.f:.3f}"
         )
     if not learned:
         click.echo("No topic yet: `periplus topic train` creates one.", err=True)
@@ -259,9 +253,8 @@ def label(name: str, place: Place, limit: int | None) -> None:
             return
         click.echo(f"Learning from {count_of(session.answers, 'answer')} ...", err=True)
         learned = session.finish(reader)
-    if learned.report is not None:
-        f = _f_score(learned.report)
-        click.echo(f"{count_of(session.answers, 'page')} labelled. {learned.name}: {f}, cross-validated.")
+    f = _f_score(learned.report)
+    click.echo(f"{count_of(session.answers, 'page')} labelled. {learned.name}: {f}, cross-validated.")
 
 
 def _ask(session: Labelling, limit: int | None) -> None:
@@ -276,8 +269,7 @@ def _ask(session: Labelling, limit: int | None) -> None:
             return
         if key in _KEYS:
             session.answer(_KEYS[key])
-            if session.report is not None:
-                click.echo(click.style(f"   {_f_score(session.report)}", dim=True))
+            click.echo(click.style(f"   {_f_score(session.report)}", dim=True))
         else:
             session.skip()
 

@@ -6,9 +6,9 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime
-from email.utils import format_datetime
-from functools import cache
+from datetime import date
+from email.utils import formatdate
+from functools import cache, partial
 from importlib.resources import files
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -17,11 +17,11 @@ from markupsafe import Markup
 
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey
-from periplus.present.markup import bar, characters, environment, escape_xml
+from periplus.present.markup import bar, characters, environment
 from periplus.present.tables import json_text
 from periplus.present.wording import iso, utc, visible
 from periplus.values import JsonObject
-from periplus_topics.model import Edition, Entry, Order, PortalSite, StoryPage
+from periplus_topics.model import Edition, Entry, Order, StoryPage
 from periplus_topics.present.stories import format_date, iso_date, write_cascade_svg
 
 if TYPE_CHECKING:
@@ -128,17 +128,15 @@ def _environment() -> jinja2.Environment:
         "periplus_topics.present",
         day=_day, dated=format_date, machine=iso_date, delay=delay, week_title=week_title, week_days=week_days,
         period=period, site_name=name_of, story_path=story_path,
-        picture_path=picture_path, first_pages=_first_pages, times=_strip, meter=_meter,
+        picture_path=picture_path, first_pages=_first_pages, times=_strip, iso=iso,
+        meter=lambda amount, most: Markup(bar([("told", amount)], most, "meter")), picture_type=picture_type,
+        summary=_summary, http_date=partial(formatdate, usegmt=True),
     )  # fmt: skip
     made.globals |= {
         "sites_named": MOST_SITES, "keywords_named": MOST_KEYWORDS, "sites_shown": MARGIN_SITES,
         "titles_named": MOST_TITLES, "dated_by": DATE_WORDS, "ordered_by": ORDER_WORDS,
     }  # fmt: skip
     return made
-
-
-def _meter(amount: int, most: int) -> Markup:
-    return Markup(bar([("told", amount)], most, "meter"))
 
 
 def _first_pages(entry: Entry) -> list[StoryPage]:
@@ -236,7 +234,7 @@ def portal_files(edition: Edition) -> dict[str, bytes]:
     texts |= dict(_story_page(edition, entry) for entry in edition.entries)
     texts |= dict(_archive(edition))
     texts |= dict(_page(edition, f"{name.lower()}.html", f"{name.lower()}.html", name) for name in ("Sources", "About"))
-    texts |= {OPML: opml(edition), ATOM: atom(edition), JSON_FEED: json_feed(edition)}
+    texts |= {OPML: _feed(edition, "sources.xml"), ATOM: _feed(edition, "feed.xml"), JSON_FEED: json_feed(edition)}
     texts |= dict([front_page(edition)])
     pictures = {picture_path(entry): entry.picture for entry in edition.entries if entry.picture}
     return pictures | {path: content.encode("utf-8", "replace") for path, content in texts.items()}
@@ -282,67 +280,22 @@ def _sites(entry: Entry) -> str:
     return ", ".join(map(name_of, sites[:TEXT_SITES])) + more
 
 
-def atom(edition: Edition) -> str:
-    """Without an address of the portal, links are relative to the feed itself (RFC 3986, as RFC 4287,
-    section 2 allows).
+def _feed(edition: Edition, template: str) -> str:
+    """An XML file about the newest stories, or the sources: sites with a feed as subscriptions, the rest as links.
+
+    Without an address of the portal, links are relative to the feed itself (RFC 3986, as RFC 4287, section 2 allows).
     """
-    portal = edition.portal
-    entries = "".join(_atom_entry(edition, entry) for entry in fed(edition))
-    lead = f"<subtitle>{_text(portal.lead)}</subtitle>\n" if portal.lead else ""
-    return f"""<?xml version="1.0" encoding="utf-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom">
-<id>{feed_id(edition)}</id>
-<title>{_text(portal.title)}</title>
-{lead}<updated>{iso(_update_time(edition))}</updated>
-<author><name>{_text(portal.title)}</name></author>
-<generator>Periplus</generator>
-<link rel="self" type="application/atom+xml" href="{escape_xml(_address(edition, ATOM))}"/>
-<link rel="alternate" type="text/html" href="{escape_xml(_address(edition, FRONT))}"/>
-{entries}</feed>
-"""
-
-
-def _atom_entry(edition: Edition, entry: Entry) -> str:
-    first, *others = entry.story.pages
-    related = "".join(
-        f'<link rel="related" href="{escape_xml(page.url)}" title="{_text(name_of(page.site))}"/>\n' for page in others
-    )
-    words = "".join(f'<category term="{_text(word)}"/>\n' for word in entry.keywords)
-    language = (
-        f' xml:lang="{escape_xml(first.language)}"'
-        if first.language.replace("-", "").isalnum() and first.language.isascii()
-        else ""
-    )
-    # both formats have no date without a time; what they do not ask for is left out where no more than the day is known
-    published = "" if first.date.whole_day else f"<published>{iso(entry.publication_s)}</published>\n"
-    return f"""<entry{language}>
-<id>{feed_id(edition, entry.key)}</id>
-<title>{_text(entry.story.title)}</title>
-{published}<updated>{iso(entry.last_update_s)}</updated>
-<link rel="alternate" type="text/html" href="{escape_xml(_address(edition, story_path(entry)))}"/>
-<link rel="via" href="{escape_xml(first.url)}" title="{_text(name_of(first.site))}"/>
-{related}{words}{_enclosure(edition, entry)}<summary>{_text(_summary(entry))}</summary>
-</entry>
-"""
-
-
-def _enclosure(edition: Edition, entry: Entry) -> str:
-    if not entry.picture:
-        return ""
-    address, kind = escape_xml(_address(edition, picture_path(entry))), picture_type(entry.picture)
-    return (
-        f'<link rel="enclosure" type="image/{kind}" length="{len(entry.picture)}" href="{address}" '
-        f'title="{_text(entry.alt)}"/>\n'
-    )
+    return characters(
+        _page(
+            edition, "", template, entries=fed(edition), updated_s=_update_time(edition),
+            feed_id=partial(feed_id, edition), address=partial(_address, edition),
+        )[1]
+    )  # fmt: skip
 
 
 def _summary(entry: Entry) -> str:
     text = entry.words or entry.sentence
     return f"{text} ({_sites(entry)}.)" if text else f"Sites: {_sites(entry)}."
-
-
-def _text(value: str) -> str:
-    return escape_xml(visible(value))
 
 
 def json_feed(edition: Edition) -> str:
@@ -388,26 +341,3 @@ def _item(edition: Edition, entry: Entry) -> JsonObject:
 
 def _plain(value: str) -> str:
     return characters(visible(value))
-
-
-def opml(edition: Edition) -> str:
-    """The sources: sites with a feed as subscriptions, the rest as links."""
-    outlines = "".join(map(_outline, edition.sites))
-    made = format_datetime(datetime.fromtimestamp(_update_time(edition), UTC), usegmt=True)
-    return f"""<?xml version="1.0" encoding="utf-8"?>
-<opml version="2.0">
-<head><title>{_text(edition.portal.title)}: sources</title><dateModified>{made}</dateModified><docs>http://opml.org/spec2.opml</docs></head>
-<body>
-{outlines}</body>
-</opml>
-"""
-
-
-def _outline(site: PortalSite) -> str:
-    name, words = _text(name_of(site.key)), _text(site.title or name_of(site.key))
-    if not site.feeds:
-        return f'<outline type="link" text="{words}" url="{escape_xml(site.home)}"/>\n'
-    return (
-        f'<outline type="rss" text="{words}" title="{name}" xmlUrl="{escape_xml(site.feeds[0])}" '
-        f'htmlUrl="{escape_xml(site.home)}"/>\n'
-    )

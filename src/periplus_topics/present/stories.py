@@ -492,12 +492,10 @@ def topic_lines(topic: Topic) -> Iterator[str]:
     """For reading, at a terminal."""
     positives = sum(mark.positive for mark in topic.examples)
     yield (
-        f"{topic.name} ({topic.method.value}): {positives:,} positive examples, {len(topic.examples) - positives:,} "
+        f"{topic.name}: {positives:,} positive examples, {len(topic.examples) - positives:,} "
         f"negative, {topic.background:,} background pages"
     )
     report = topic.report
-    if report is None:
-        return
     scores = report.scores
     measures = {
         "F": scores.f,
@@ -507,8 +505,7 @@ def topic_lines(topic: Topic) -> Iterator[str]:
     }
     yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
     low, high = report.f_interval
-    if (low, high) != (0.0, 1.0):
-        yield f"  F, 90 % interval   {low:.3f} to {high:.3f}"
+    yield f"  F, 90 % interval   {low:.3f} to {high:.3f}"
     if report.curve:
         yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
     for source, recall in report.held_out:
@@ -532,21 +529,17 @@ def topic_lines(topic: Topic) -> Iterator[str]:
 def topic_values(topic: Topic) -> JsonObject:
     """For programs."""
     report, positives = topic.report, sum(mark.positive for mark in topic.examples)
-    values: JsonObject = {
-        "name": topic.name, "method": topic.method.value, "positive_examples": positives,
+    return {
+        "name": topic.name, "positive_examples": positives,
         "negative_examples": len(topic.examples) - positives,
         "background_pages": topic.background, "words": len(topic.words),
-    }  # fmt: skip
-    if report is None:
-        return values
-    return values | {
         "scores": report.scores._asdict(),
         "f_interval": list(report.f_interval),
         "curve": [{"positives": size, "f": f} for size, f in report.curve],
         "held_out": [{"source": source, "recall": recall} for source, recall in report.held_out],
         "top_words": [_word_values(word) for word in report.telling],
         "warnings": list(report.warnings),
-    }
+    }  # fmt: skip
 
 
 def _word_values(word: TellingWord) -> JsonObject:

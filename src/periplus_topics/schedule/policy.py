@@ -379,48 +379,6 @@ def expected_relevance(seen: TopicalPages, numbers: Ints) -> Floats:
 Order = Callable[[TopicalPages, Ints], Floats]  # scores of pages by number; the page with the greatest is next
 
 
-def breadth_first(seen: TopicalPages, numbers: Ints) -> Floats:
-    """In the order of discovery."""
-    return -numbers.astype(np.float64)
-
-
-def best_parent(seen: TopicalPages, numbers: Ints) -> Floats:
-    """Best-first search as published: by the worth of the best page that links to it."""
-    return seen.worth_most[numbers] - 1e-9 * numbers
-
-
-def all_parents(seen: TopicalPages, numbers: Ints) -> Floats:
-    """By the mean worth and the number of the pages that link to it."""
-    links = seen.links[numbers]
-    promises: Floats = (
-        (seen.worth_sum[numbers] + 0.5 * seen.prior) / (links + 0.5)
-        + 0.05 * np.log1p(links)
-        + (links == 0)
-        - 1e-9 * numbers
-    )
-    return promises
-
-
-def shark(seen: TopicalPages, numbers: Ints) -> Floats:
-    """Shark search: half by credit inherited along links, half by the relevance of the link texts."""
-    return 0.5 * seen.credit[numbers] + 0.5 * seen.promise[numbers] - 1e-9 * numbers
-
-
-def of_site(seen: TopicalPages, numbers: Ints) -> Floats:
-    """By the mean worth of its site's pages so far."""
-    prior = np.full(len(numbers), seen.prior)
-    return seen.of_host.mean(seen.host[numbers], prior, 2.0) + 1e-3 * seen.worth_most[numbers] - 1e-9 * numbers
-
-
-ORDERS: dict[str, Order] = {
-    "breadth": breadth_first,
-    "best-first": best_parent,
-    "parents": all_parents,
-    "shark": shark,
-    "site": of_site,
-}
-
-
 class TopicalQueue(Protocol):
     """The waiting pages of a topical crawl in their order. One test suite runs over every implementation.
 

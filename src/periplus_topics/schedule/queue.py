@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,6 @@ from periplus.errors import UsageError
 from periplus.model.arrays import Floats, Ints
 from periplus.model.web import HostKey, Url
 from periplus.urls.hosts import host_key
-from periplus_topics.schedule import policy
 from periplus_topics.schedule.policy import (
     RELEVANT,
     Order,
@@ -21,7 +20,6 @@ from periplus_topics.schedule.policy import (
     TopicalPages,
     TopicalQueue,
     expected_relevance,
-    take_page,
 )
 
 # States of a site:  referenced -> active, after THRESHOLD links from active sites. The sites of start URLs are active.
@@ -41,7 +39,6 @@ WINDOW = 100
 
 @dataclass(slots=True)
 class _Site:
-    key: HostKey
     active: bool = False
     pages: int = 0
     relevant: int = 0
@@ -57,12 +54,8 @@ class SiteWaits:
     threshold: int = THRESHOLD
     narrowness: float = NARROWNESS
     _sites: dict[HostKey, _Site] = field(default_factory=dict)
-    _list: list[_Site] = field(default_factory=list)
     _discovered: set[Url] = field(default_factory=set)
     _gone: set[Url] = field(default_factory=set)
-    # heap of (due time, place) of active sites with pages; outdated entries are skipped
-    _due: list[tuple[float, int]] = field(default_factory=list)
-    _place: dict[HostKey, int] = field(default_factory=dict)
     _now: float = 0.0  # due time of the site that was served last
     _window: list[bool] = field(default_factory=list)
     _harvest: float = -1.0  # of the previous window
@@ -103,41 +96,6 @@ class SiteWaits:
             self._harvest = harvest
             self._window.clear()
 
-    def take(self, resting: Ints | None = None) -> Url | None:
-        """The next page of the active site that has been due longest. resting: numbers of sites to skip."""
-        skipped = set() if resting is None else set(resting.tolist())
-        put_back, page = [], None
-        if not self._next_active(skipped):
-            self._promote(skipped)
-        while self._due and page is None:
-            due, place = heapq.heappop(self._due)
-            site = self._list[place]
-            if site.due != due or not self._has_pages(site):
-                continue
-            if place in skipped:
-                put_back.append((due, place))
-            else:
-                page = take_page(self, site.key)
-        for entry in put_back:
-            heapq.heappush(self._due, entry)
-        return page
-
-    def _next_active(self, skipped: set[int]) -> bool:
-        while self._due and (
-            self._list[self._due[0][1]].due != self._due[0][0] or not self._has_pages(self._list[self._due[0][1]])
-        ):
-            heapq.heappop(self._due)
-        return any(place not in skipped and self._has_pages(self._list[place]) for _, place in self._due)
-
-    def _promote(self, skipped: set[int]) -> None:
-        candidates = [
-            site
-            for place, site in enumerate(self._list)
-            if not site.active and place not in skipped and self._has_pages(site)
-        ]
-        if candidates:
-            self._activate(max(candidates, key=lambda site: site.links))
-
     def peek(self, host: HostKey) -> Url | None:
         site = self._sites.get(host)
         return site.waiting[0] if site is not None and self._has_pages(site) else None
@@ -149,8 +107,6 @@ class SiteWaits:
         self._now = max(self._now, site.due)
         relevance = (site.relevant + 0.5) / (site.pages + 1)
         site.due = self._now + float(np.exp(self.narrowness * (1 - relevance)))
-        if site.active and self._has_pages(site):
-            self._push(site)
 
     def promise_of(self, host: HostKey) -> float | None:
         """The greater, the sooner the site is due; minus infinity: not active; None: no page waits."""
@@ -173,38 +129,25 @@ class SiteWaits:
 
     def wake(self) -> None:
         """Activates a site if no active one has a page."""
-        if not self._next_active(set()):
-            self._promote(set())
+        waiting = [site for site in self._sites.values() if self._has_pages(site)]
+        if waiting and not any(site.active for site in waiting):
+            self._activate(max(waiting, key=lambda site: site.links))
 
     def _site(self, url: Url) -> _Site:
         key = host_key(url)
         site = self._sites.get(key)
         if site is None:
-            site = self._sites[key] = _Site(key)
-            self._place[key] = len(self._list)
-            self._list.append(site)
+            site = self._sites[key] = _Site()
         return site
 
-    def place_of(self, url: Url) -> int:
-        """The number of its site."""
-        return self._place[host_key(url)]
-
     def _discover(self, url: Url, site: _Site) -> None:
-        if url in self._discovered:
-            return
-        self._discovered.add(url)
-        was_empty = not self._has_pages(site)
-        site.waiting.append(url)
-        if site.active and was_empty:
-            self._push(site)
+        if url not in self._discovered:
+            self._discovered.add(url)
+            site.waiting.append(url)
 
     def _activate(self, site: _Site) -> None:
         if not site.active:
             site.active, site.due = True, self._now
-            self._push(site)
-
-    def _push(self, site: _Site) -> None:
-        heapq.heappush(self._due, (site.due, self._place[site.key]))
 
     def _has_pages(self, site: _Site) -> bool:
         """Whether a page of the site waits."""
@@ -224,8 +167,6 @@ GROWTH = 32  # all pages are scored again when the number of read pages has grow
 QUEUE_LEAST = 16  # but not before so many further pages
 MOST_ANEW = 50_000  # scoring a million pages each time would take a minute
 CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
-CLOSE = 0.005  # a host with fresh scores is chosen if no other is better by more than this
-TRIES = 8  # hosts whose best pages are scored again for one choice
 LOWEST = -np.inf
 
 
@@ -233,7 +174,7 @@ LOWEST = -np.inf
 class PageQueue:
     """`TopicalQueue` by an order: a score for each page."""
 
-    order: Order
+    order: Order = expected_relevance
     seen: TopicalPages = field(default_factory=TopicalPages)
     # by host: the score of its best page, as last computed
     best: Floats = field(default_factory=lambda: np.full(64, LOWEST))
@@ -280,24 +221,6 @@ class PageQueue:
             self.best[host] = -heap[0][0] if heap else LOWEST
             self._read_at[host] = self.seen.read
 
-    def take(self, resting: Ints | None = None) -> Url | None:
-        """Takes the best page from the queue. resting: numbers of hosts to skip."""
-        best = self.best[: len(self._heaps)].copy()
-        if resting is not None:
-            best[resting] = LOWEST
-        for _ in range(TRIES):
-            if not len(best) or (host := int(np.argmax(best))) < 0 or best[host] == LOWEST:
-                return None
-            if self._read_at[host] == self.seen.read:
-                break
-            self._renew(host)
-            best[host] = self.best[host]
-            if best[host] >= best.max() - CLOSE and best[host] != LOWEST:
-                break
-        else:
-            host = int(np.argmax(best))
-        return take_page(self, self.seen.hosts[host])
-
     def peek(self, host: HostKey) -> Url | None:
         """The best page of a host; it stays in the queue."""
         place = self.seen.host_number.get(host)
@@ -325,10 +248,6 @@ class PageQueue:
     def apply_redirect(self, source: Url, target: Url) -> None:
         """Replaces a page by its redirect target, which inherits its evidence."""
         self._score([self.seen.move(source, target)])
-
-    def place_of(self, url: Url) -> int:
-        """The number of its host."""
-        return int(self.seen.host[self.seen.number_of[url]])
 
     def keep_only(self, waiting: Collection[Url]) -> None:
         """Drops all other pages."""
@@ -394,14 +313,12 @@ class PageQueue:
 
 
 WEIGHED, WAITS = "weighed", "waits"
-_ORDERS = {WEIGHED: expected_relevance, **policy.ORDERS}
-NAMES = (*_ORDERS, WAITS)
+_QUEUES: dict[str, Callable[[], TopicalQueue]] = {WEIGHED: PageQueue, WAITS: SiteWaits}
+NAMES = tuple(_QUEUES)
 
 
 def make_queue(name: str) -> TopicalQueue:
     """An empty queue. Raises UsageError for a name that is not in NAMES."""
-    if name == WAITS:
-        return SiteWaits()
-    if name not in _ORDERS:
+    if name not in NAMES:
         raise UsageError(f"There is no order {name}. Orders: {', '.join(NAMES)}.")
-    return PageQueue(_ORDERS[name])
+    return _QUEUES[name]()

@@ -16,7 +16,6 @@ from periplus.jobs.presets import (
     MOST_PAGES,
     JobRequest,
     Preset,
-    choice,
     decimal,
     flags,
     order_lines,
@@ -60,7 +59,6 @@ class TopicRow:
     """A topic in the list. fault: why it cannot be read; judged: when, 0.0: never."""
 
     name: str
-    method: str = ""
     positives: int = 0
     negatives: int = 0
     f: float | None = None
@@ -75,7 +73,7 @@ def topics(request: Request, refused: rendering.RefusedForm | None = None) -> Re
     name, folder = folder_of(request)
     values: JsonObject = {
         "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)],
-        "methods": METHODS, "jobs": _jobs(state, name, ""),
+        "jobs": _jobs(state, name, ""),
     }  # fmt: skip
 
     def line(asked: Mapping[str, str]) -> str:
@@ -102,13 +100,11 @@ def _row(folder: Path, name: str) -> TopicRow:
     except PeriplusError as error:
         return TopicRow(name, fault=str(error))
     positives = sum(mark.positive for mark in topic.examples)
-    f = topic.report.scores.f if topic.report else None
     return TopicRow(
         name,
-        topic.method.value,
         positives,
         len(topic.examples) - positives,
-        f,
+        topic.report.scores.f,
         labels,
         when_stored(judged_file(folder, name)),
     )
@@ -131,7 +127,7 @@ def topic(request: Request) -> Response:
     line = ""
     if request.query_params.get("show") == "crawl":
         line = order_lines(crawl_order(chosen, request.query_params, starts, state_of(request).folder_word(folder)))
-    telling = learned.report.telling if learned.report else ()
+    telling = learned.report.telling
     values: JsonObject = {
         "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned),
         "labels": len(stored_labels(folder, chosen)),
@@ -243,7 +239,7 @@ def label(request: Request) -> Response:
         page, report = session.current_page(), session.report
         values: JsonObject = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
-            "scores": report and report.scores, "f_interval": report and report.f_interval,
+            "scores": report.scores, "f_interval": report.f_interval,
             "answers": session.answers,
             "left": session.left,
             "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.history[:HISTORY]],
@@ -302,7 +298,6 @@ def _take_answer(session: Labelling, what: str, url: str) -> None:
 FOLLOW_FIRST = 300
 FOLLOW_PAGES = 2_000  # default of a topical crawl
 WORDS_CHARS = 500
-METHODS = ("svm", "online")  # of `model.topic.Method`
 EXAMPLES_MOST = 200  # lines in a form
 EXAMPLE_CHARS = 2_000
 
@@ -347,10 +342,8 @@ def train_order(form: Form, collection: str) -> JobOrder:
     negatives = examples_of(form.get("negatives", ""))
     if not positives:
         raise UsageError("the topic needs a few words, or pages of the collection")
-    method = choice(form, "method", METHODS, METHODS[0])
     name = topic_name(form.get("name", ""))
     words = [word for flag, specs in (("-p", positives), ("-n", negatives)) for spec in specs for word in (flag, spec)]
-    words += [] if method == METHODS[0] else ["--method", method]
     return JobOrder(("topic", "train", name, "-c", collection, *words), then=(judge_command(name, collection),))
 
 

@@ -289,7 +289,7 @@ def test_a_lost_queue_entry_of_a_form_is_restored(tmp_path, monkeypatch):
         return commit(self, worker, batch, now)
 
     monkeypatch.setattr(SqliteCrawlStore, "commit", losing)
-    monkeypatch.setattr("periplus.acquire.signing_in.LIST_AGAIN_S", 0.2)
+    monkeypatch.setattr("periplus_browser.session.LIST_AGAIN_S", 0.2)
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         site.sessions = door.sessions
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
@@ -301,7 +301,7 @@ def test_a_lost_queue_entry_of_a_form_is_restored(tmp_path, monkeypatch):
 
 def test_an_unreachable_form_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
     monkeypatch.setattr("periplus.acquire.worker.Worker._request_lease", lambda self, request: None)
-    monkeypatch.setattr("periplus.acquire.signing_in.MOST_LISTED_S", 0.5)
+    monkeypatch.setattr("periplus_browser.session.MOST_LISTED_S", 0.5)
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'
         result = run(tmp_path, site, hosts + form_login(door), "--max-time", "30")

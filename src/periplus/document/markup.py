@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from periplus.document import headers, html, whitespace
 from periplus.document.blocks import blocks_of, plain_blocks
+from periplus.document.conversion import Content, Source
 from periplus.document.dates import TOMORROW_S
-from periplus.document.formats.converted import Content, Source
 from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.links import add_document, add_headers, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
@@ -109,7 +109,7 @@ def _feed(source: Source, text: str, rows: GatheredLinks, facts: Metadata) -> Co
 
     Links to pages are RELATED: readers of a feed click them elsewhere, not on the site.
     """
-    from periplus.document.formats.feed import feed_of
+    from periplus.document.feed import feed_of
 
     feed = feed_of(text, source.url)
     for link in rows.first(feed.links):

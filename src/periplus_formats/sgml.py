@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from periplus.document.formats.converted import Conversion, escape, page
+from periplus.document.conversion import Conversion, escape, page
 
 _TOKEN = re.compile(
     r"<!--.*?(?:-->|\Z)|<\?[^>]*(?:>|\Z)|<!\[\s*(?P<marked>[^\[<>]*)\[|\]\]>|<![^>]*(?:>|\Z)"
@@ -177,7 +177,7 @@ def _values(attributes: str) -> dict[str, str]:
     return {name.lower(): first or second or third for name, first, second, third in _ATTRIBUTE.findall(attributes)}
 
 
-def html_of(text: str) -> Conversion:
+def html_of(text: str, wiki_links: bool = False) -> Conversion:
     """Total. HTML entities become their characters; others stay as text."""
     from periplus.document.canonical_xml import without_doctype  # 5 ms, only for such documents
 

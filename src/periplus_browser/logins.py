@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import importlib
-import os
 import re
 import tomllib
 from base64 import b64encode
@@ -12,18 +9,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from periplus.acquire.login import Cookie, Login, Sign
-from periplus.acquire.transport import header_of
+from periplus.api.secrets import lies_in, secret_of
 from periplus.document import html
 from periplus.errors import InvalidUrl, StoreError, UsageError
-from periplus.masking import MASK, SECRETS, SOURCES
+from periplus.masking import SOURCES
 from periplus.model.web import Origin, Url
-from periplus.settings import SETTINGS_FILE, Identity, nearest, read_tables
+from periplus.settings import SETTINGS_FILE, nearest, read_tables
 from periplus.store.sqlite.reading import profile_cookies
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_within, origin_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
 from periplus.values import Pairs
+from periplus_browser.login import Cookie, Login, Sign
 
 KEYS = (
     "hosts", "form", "selector", "fields", "headers", "bearer", "basic", "cookies", "cookie_file", "check", "signed_in",
@@ -72,12 +69,7 @@ def _find_login(name: str, folder: Path) -> Login:
         raise UsageError(f"--login {name}: it cannot be read: {type(error).__name__}") from None
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"--login {name}: it is not valid TOML: {error}") from None
-    return login_of(table, path.stem, str(path), folder, is_public=_lies_in(path, folder))
-
-
-def _lies_in(path: Path, folder: Path) -> bool:
-    """Whether the path is inside the collection's folder; always False for the default folder `.`."""
-    return folder != Path() and path.resolve().is_relative_to(folder.resolve())
+    return login_of(table, path.stem, str(path), folder, is_public=lies_in(path, folder))
 
 
 class _Reader:
@@ -216,7 +208,7 @@ def _cookies(reader: _Reader, origins: frozenset[Origin]) -> tuple[Cookie, ...]:
     ]
     if not (path := reader.text("cookie_file")):
         return tuple(cookies)
-    if _lies_in(Path(path).expanduser(), reader.folder):
+    if lies_in(Path(path).expanduser(), reader.folder):
         raise reader.wrong("cookie_file: the file is in the collection's folder: store it elsewhere")
     try:
         place = Path(path).expanduser()
@@ -251,79 +243,3 @@ def netscape_cookies(text: str) -> tuple[Cookie, ...]:
         host = domain.lstrip(".").lower()
         cookies.append(Cookie(name, value, host, path or "/", below == "TRUE", secure == "TRUE", ends))
     return tuple(cookies)
-
-
-# Secrets -------------------------------------------------------------------------------------------------------------
-
-
-def resolve_secrets(identity: Identity, folder: Path) -> Identity:
-    """The identity with its secrets resolved. Raises UsageError for a secret that was masked when stored."""
-    secrets: dict[str, Any] = {}
-    for name in SECRETS:
-        value = getattr(identity, name)
-        if MASK in value:
-            raise UsageError(
-                f"the secret of --{name} was not stored: give --{name} again, or name its source ({SOURCES}), which is "
-                "stored"
-            )
-        secrets[name] = secret_of(value, folder, f"--{name}") or value
-    secrets["header"] = tuple(_with_secret(entry, folder) for entry in identity.header)
-    return dataclasses.replace(identity, **secrets)
-
-
-def _with_secret(entry: str, folder: Path) -> str:
-    """An entry of the setting `header` with its secret resolved."""
-    host, line = header_of(entry)
-    name, _, value = line.partition(": ")
-    if value == MASK:
-        raise UsageError(f"the value of --header {host} {name} was not stored: give it again, or name its source")
-    return f"{host} {name}: {secret_of(value, folder, f'--header {host} {name}') or value}"
-
-
-def secret_of(value: str, folder: Path, where: str) -> str:
-    """The secret that a value refers to; empty if it is no reference. Raises UsageError; messages have no secrets."""
-    source, colon, name = value.partition(":")
-    reader = _SOURCES.get(source) if colon else None
-    if reader is None:
-        return ""
-    try:
-        secret = reader(name.strip(), folder)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
-    if not secret:
-        raise UsageError(f"{where}: {value} is empty")
-    return secret
-
-
-def _of_environment(name: str, folder: Path) -> str:
-    if name not in os.environ:
-        raise UsageError(f"the environment has no variable {name}")
-    return os.environ[name]
-
-
-def _of_file(name: str, folder: Path) -> str:
-    path = Path(name).expanduser()
-    if _lies_in(path, folder):
-        raise UsageError(f"{name} is in the collection's folder: store it elsewhere")
-    try:
-        return path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name} cannot be read: {type(error).__name__}") from None
-
-
-def _of_keyring(name: str, folder: Path) -> str:
-    service, _, user = name.partition("/")
-    try:
-        keyring, errors = importlib.import_module("keyring"), importlib.import_module("keyring.errors")
-    except ModuleNotFoundError:
-        raise UsageError("keyring: needs the package keyring, which is not installed: pip install keyring") from None
-    try:
-        secret = keyring.get_password(service, user)
-    except errors.KeyringError as error:
-        raise UsageError(f"the keyring does not answer: {type(error).__name__}") from None
-    if secret is None:
-        raise UsageError(f"the keyring has nothing for {service}/{user}")
-    return str(secret)
-
-
-_SOURCES = {"env": _of_environment, "file": _of_file, "keyring": _of_keyring}

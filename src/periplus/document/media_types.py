@@ -1,8 +1,8 @@
 """Selects the reader for a document's media type.
 
-To add a format, name its media type and reader in the `formats` of a feature. Markup is read by a parser. Any other
-format is first converted to HTML, by a function of its text or bytes, so that links, metadata, blocks and canonical XML
-have a single code path.
+To add a format, name its media type and reader in the `formats` or `text_formats` of a feature. Markup is read by a
+parser. Any other format is first converted to HTML, by a function of its text or bytes, so that links, metadata, blocks
+and canonical XML have a single code path.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import cast
 
-from periplus.document.formats import markdown, markup, sgml
-from periplus.document.formats.converted import Content, Conversion, Source, html_of_text
+from periplus.document import markup
+from periplus.document.conversion import Content, Conversion, Source, html_of_text
 from periplus.document.headers import binary_type, says_nothing, sniffed_media_type
 from periplus.errors import ExtensionError
 from periplus.features import FeaturePart, blame, parts, value_at
@@ -27,32 +27,30 @@ MARKUP: dict[str, Callable[[Source], Content]] = {
     "application/rdf+xml": markup.read_xml,
     "image/svg+xml": markup.read_xml,
 }
-MARKDOWN = ("text/markdown", "text/x-markdown")
-TEXTS: dict[str, Callable[[str], Conversion]] = {
-    "text/plain": html_of_text,
-    **dict.fromkeys(MARKDOWN, markdown.html_of),
-    **dict.fromkeys(("text/sgml", "application/sgml", "text/x-sgml"), sgml.html_of),
-}
-WIKI_TEXTS = TEXTS | dict.fromkeys(MARKDOWN, partial(markdown.html_of, wiki_links=True))
-
-
 BINARY_WORD = "application/msword"  # of 1997 to 2003: unsupported, but DOCX and RTF with its media type are read
 
 
 @cache
 def file_readers() -> Mapping[str, Callable[[bytes], Conversion]]:
     """The readers of files by media type, in lower case; features provide them."""
-    return {name: partial(_read_file, part) for name, part in parts("formats").items() if not is_text(name)}
+    return {name: partial(_read, part) for name, part in parts("formats").items() if not is_text(name)}
 
 
-def _read_file(part: FeaturePart, body: bytes) -> Conversion:
+@cache
+def text_readers() -> Mapping[str, Callable[[str, bool], Conversion]]:
+    """The readers of texts by media type, functions of a text and of whether `[[page]]` in it is a link."""
+    provided = {name: partial(_read, part) for name, part in parts("text_formats").items()}
+    return {**provided, "text/plain": lambda text, wiki_links: html_of_text(text)}
+
+
+def _read(part: FeaturePart, *document: object) -> Conversion:
     """Imports the reader on first use: lxml takes 0.2 s, PDFium 0.3 s.
 
     An error of another package becomes a fault of the document.
     """
     try:
         with blame(part.package):
-            return cast("Conversion", value_at(part.place)(body))
+            return cast("Conversion", value_at(part.place)(*document))
     except ExtensionError as error:
         return Conversion("", str(error))
 
@@ -76,7 +74,7 @@ def is_part(declared: str, start: bytes = b"") -> bool:
 
 def is_text(media_type: str) -> bool:
     """Whether a document of this media type is markup or text."""
-    return media_type in MARKUP or media_type in TEXTS
+    return media_type in MARKUP or media_type in text_readers()
 
 
 def is_read(media_type: str) -> bool:

@@ -10,7 +10,7 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from periplus.document.formats.converted import Conversion, block, escape, page
+from periplus.document.conversion import Conversion, block, escape, page
 from periplus.extras import absence, is_installed
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from lxml import etree
 
-from periplus.document.formats.converted import block, escape, page
+from periplus.document.conversion import block, escape, page
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
 from periplus.urls.canonical import canonical

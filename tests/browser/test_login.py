@@ -8,7 +8,9 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from periplus.acquire.login import (
+from periplus.model.visit import Fetched, Headers, Redirected, Request, Visit
+from periplus.model.web import Origin, Url
+from periplus_browser.login import (
     Cookie,
     Login,
     LoginError,
@@ -20,10 +22,8 @@ from periplus.acquire.login import (
     fill_form,
     mask_cookies,
 )
-from periplus.acquire.session import LoginSession
-from periplus.api.logins import netscape_cookies
-from periplus.model.visit import Fetched, Headers, Redirected, Request, Visit
-from periplus.model.web import Origin, Url
+from periplus_browser.logins import netscape_cookies
+from periplus_browser.session import LoginSession
 
 HTML = ("content-type", "text/html; charset=utf-8")
 PAGE = Url("https://a.test/in/login")

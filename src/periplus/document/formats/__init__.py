@@ -1,1 +1,0 @@
-"""One module per kind of document; `document.understand` has the table."""
