@@ -341,8 +341,13 @@ class PathWeights:
         return steps[0], sum(steps), least, most, sum(steps[:3])
 
 
-def matrix(pages: Pages, seen: PageEvidence, weights: PathWeights) -> Floats32:
-    """float32[m, n]: a row per feature, a column per block.
+def as_floats(rows: Sequence[Array]) -> list[Floats32]:
+    """The rows as float32, without a copy where they are."""
+    return [row.astype(np.float32, copy=False) for row in rows]
+
+
+def measures_of(pages: Pages, seen: PageEvidence, weights: PathWeights) -> list[Floats32]:
+    """A row of numbers per feature, one for each block.
 
     seen: of all the pages. weights: as in `of_names`.
     """
@@ -362,4 +367,4 @@ def matrix(pages: Pages, seen: PageEvidence, weights: PathWeights) -> Floats32:
         *of_copies(pages),
         *of_names(pages, weights),
     ]
-    return np.array(rows, dtype=np.float32)
+    return as_floats(rows)
