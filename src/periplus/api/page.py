@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
 from periplus.errors import UsageError
+from periplus.features import service
 from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
@@ -139,20 +140,18 @@ class Page:
 
     def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
         """The same as Markdown, from the stored body if there is one, else from the blocks."""
-        from periplus.present.markdown import markdown_of_blocks
-
         pieces = self._pieces_of_markup(parts)
         if pieces is None:
-            return markdown_of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts))
+            of_blocks = service("markdown").markdown_of_blocks
+            return str(of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts)))
         return "\n\n".join(pieces) + "\n"
 
     def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
         """The same as a list of headings, paragraphs, lists, tables and code blocks."""
-        from periplus.present.markdown import pieces_of_blocks
-
         pieces = self._pieces_of_markup(parts)
         if pieces is None:
-            return pieces_of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts))
+            of_blocks = service("markdown").pieces_of_blocks
+            return list(of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts)))
         return pieces
 
     def _heading(self, parts: Collection[Part]) -> str:
@@ -161,12 +160,11 @@ class Page:
 
     def _pieces_of_markup(self, parts: Collection[Part]) -> list[str] | None:
         """Markdown of the page's XHTML; None if it has none."""
-        from periplus.present.markdown import pieces_of_xml
-
         xml, media_type = self.xml() if self.row.has_bytes or self.row.has_xml else (b"", "")
         if media_type != "application/xhtml+xml":
             return None
-        return pieces_of_xml(xml, self.url, self._heading(parts), self.blocks(), self._shown_blocks(parts))
+        of_xml = service("markdown").pieces_of_xml
+        return list(of_xml(xml, self.url, self._heading(parts), self.blocks(), self._shown_blocks(parts)))
 
     def _shown_blocks(self, parts: Collection[Part]) -> list[bool] | None:
         """Whether each block is in the parts; None: all are, also for the text of a page without content."""
