@@ -27,7 +27,7 @@ from periplus_postgres.connection import Connection, connect
 from periplus_postgres.copying import DatabaseRows
 from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.frontier import DatabaseHome
-from periplus_postgres.moved_tables import MovedTable, Rows, Sum, sum_of
+from periplus_postgres.moved_tables import MovedTable, RowStore, Sum, sum_of
 from periplus_postgres.segments import SegmentReader, SegmentWriter, object_storage
 from periplus_postgres.statements import PostgresStatements
 
@@ -74,11 +74,11 @@ def report_rows(rows: Iterable[T], what: str, watch: Watch, every: int = SAID_EV
     watch(what, count)
 
 
-def transfer(source: Rows, target: Rows, tables: Iterable[MovedTable], watch: Watch) -> dict[str, Sum]:
+def transfer(source: RowStore, target: RowStore, tables: Iterable[MovedTable], watch: Watch) -> dict[str, Sum]:
     """Inserts the rows of these tables and all bodies into empty tables; returns sums by table of what was sent."""
     sent: dict[str, Sum] = {}
 
-    def noted(name: str, rows: Iterable[T], total: Sum, row_of: Callable[[T], Row], every: int) -> Iterator[T]:
+    def summed(name: str, rows: Iterable[T], total: Sum, row_of: Callable[[T], Row], every: int) -> Iterator[T]:
         sent[name] = total
         for row in report_rows(rows, f"Moving {name}", watch, every):
             total.add(row_of(row)[1:])
@@ -86,12 +86,12 @@ def transfer(source: Rows, target: Rows, tables: Iterable[MovedTable], watch: Wa
 
     for table in tables:
         total = Sum(has_bytes=table.has_bytes)
-        target.enter(table, noted(table.name, source.rows(table), total, lambda row: row, SAID_EVERY))
-    target.enter_bodies(noted("body", source.bodies(), Sum(), lambda body: body.row, BODIES_SAID_EVERY))
+        target.enter(table, summed(table.name, source.rows(table), total, lambda row: row, SAID_EVERY))
+    target.enter_bodies(summed("body", source.bodies(), Sum(), lambda body: body.row, BODIES_SAID_EVERY))
     return sent
 
 
-def verify_rows(sent: Mapping[str, Sum], target: Rows, tables: Iterable[MovedTable], watch: Watch) -> None:
+def verify_rows(sent: Mapping[str, Sum], target: RowStore, tables: Iterable[MovedTable], watch: Watch) -> None:
     """Raises StoreError unless the rows that are read back equal those that were sent."""
     stored: dict[str, Iterable[Row]] = {table.name: target.rows(table) for table in tables}
     stored["body"] = (body.row for body in target.bodies())
