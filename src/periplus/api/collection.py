@@ -417,7 +417,7 @@ class Collection:
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
         """Updates or rebuilds the search index; returns a sentence about its state."""
-        from periplus.api.search_index import brought_up
+        from periplus.api.searching import brought_up
 
         return brought_up(self.folder, anew, watch)
 

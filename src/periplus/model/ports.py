@@ -112,14 +112,11 @@ class CrawlScope(Protocol):
     def site_of(self, url: Url) -> SiteKey: ...
 
 
-class HostPast(Protocol):
+class HostPast(NamedTuple):
     """Stored pages of one host."""
 
-    def texts(self) -> Iterable[tuple[Url, bytes]]:
-        """(URL, digest of its text) of fetched pages, oldest first."""
-
-    def stored_urls(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        """Returns the URLs that are stored."""
+    texts: Callable[[], Iterable[tuple[Url, bytes]]]  # (URL, digest of its text) of fetched pages, oldest first
+    stored_urls: Callable[[Sequence[UrlId]], frozenset[UrlId]]  # those of the URLs that are stored
 
 
 class TrapLesson(Protocol):

@@ -454,17 +454,3 @@ class Ledger:
         self.robots = [answer for owner, answer in zip(owners, answers, strict=True) if not owner]
         of_others = [(owner, answer) for owner, answer in zip(owners, answers, strict=True) if owner]
         self.handed_over += [(owner, part_messages.of_robots(answer)) for owner, answer in of_others]
-
-    # changes to write -----------------------------------------------------------------------------------
-
-    @property
-    def link_changes(self) -> rows.LinkChanges:
-        return rows.LinkChanges(self.run_id, self.now, self.new_links, self.seen_links, self.ended_links)
-
-    @property
-    def new_urls(self) -> list[UrlRow]:
-        return [url for url in self.urls.values() if url.is_new]
-
-    @property
-    def changed_urls(self) -> list[UrlRow]:
-        return [url for url in self.urls.values() if url.is_touched and not url.is_new]

@@ -1,4 +1,4 @@
-"""Hosts of URLs, registered domains, IP addresses that are not public, and hosts shared out among collections."""
+"""Hosts of URLs, registered domains, parts of a crawl by domain, and IP addresses that are not public."""
 
 from __future__ import annotations
 
@@ -263,9 +263,6 @@ def _ipv4_within(octets: bytes) -> Iterator[bytes]:
     elif octets.startswith(_TEREDO):  # the server, and the client with inverted bits: RFC 4380, 4
         yield octets[4:8]
         yield bytes(octet ^ 0xFF for octet in octets[12:])
-
-
-# Parts of a web that several collections crawl together.
 
 
 class WebPart(NamedTuple):
