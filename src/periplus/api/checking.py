@@ -34,7 +34,7 @@ from periplus.model.ports import CHECK, CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings, last_settings
-from periplus.store.datasets import redirects as all_redirects
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, schema, site_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id

@@ -45,7 +45,7 @@ from periplus.retrieval.index import (
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.datasets import redirects as all_redirects
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import changes, index_rows, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.listing import SqliteReader
