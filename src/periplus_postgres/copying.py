@@ -184,8 +184,10 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
 
 
 def last_seq(connection: Connection) -> int:
+    """Number of the last queue entry ever, or the greatest in the queue for a user without rights on sequences."""
     row = connection.execute(
-        "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
+        "SELECT greatest(last_value, (SELECT max(seq) FROM queue), 0) FROM pg_sequences"
+        " WHERE schemaname = current_schema() AND sequencename = 'queue_seq'"
     ).fetchone()
     return int(row[0]) if row else 0
 

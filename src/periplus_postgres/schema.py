@@ -207,10 +207,10 @@ def create(connection: Connection, collection: str) -> bool:
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SCHEMA, collection))
-        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(collection)))
         if exists(connection):
             refuse_other_version(connection)
             return False
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(collection)))
         connection.execute(f"{TABLES}CREATE TABLE version AS SELECT text '{VERSION}' AS name".encode())
         reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]
         connection.cursor().executemany("INSERT INTO reason VALUES (%s, %s)", reasons)
@@ -246,7 +246,7 @@ def drop(connection: Connection, collection: str) -> None:
         for table in _tables(connection, KINDS.keys() | {"version"}):
             connection.execute(sql.SQL("DROP TABLE {}").format(table))
         connection.execute("DROP SEQUENCE queue_seq")
-    with contextlib.suppress(errors.DependentObjectsStillExist, errors.InsufficientPrivilege):
+    with contextlib.suppress(errors.DependentObjectsStillExist, StoreError):
         connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(collection)))
 
 
