@@ -25,7 +25,7 @@ from periplus.model.ports import RunRecord
 from periplus.settings import VERSION
 from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
 from periplus.store.sqlite.schema import WriteLock
-from periplus.values import Place, frozen
+from periplus.values import Place, fields_of, frozen
 from periplus_spark.files import (
     DRAFTS,
     blocks,
@@ -182,11 +182,7 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[WholeRows]:
 def _plan_export(place: Place, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
-    run = (
-        {"id": last.id, "kind": last.kind, "state": last.state, "started": last.started, "ended": last.ended}
-        if last
-        else None
-    )
+    run = fields_of(last, "id kind state started ended") if last else None
     inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
     return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
 

@@ -29,7 +29,7 @@ from periplus.present.draw import (
 from periplus.present.markup import document, macros, text, text_lines
 from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import cells, count_of, iso, number, text_bar, utc, visible
-from periplus.values import JsonObject
+from periplus.values import JsonObject, fields_of
 from periplus_topics.model import (
     Cascades,
     Edition,
@@ -106,7 +106,7 @@ def write_stories_json(stories: Stories, out: TextIO) -> None:
             "title": story.title, "sites": list(story.sites), "order": story.order.value,
             "disordered_links": story.disordered,
             "pages": [
-                {"url": page.url, "site": page.site, "title": page.title, "language": page.language,
+                {**fields_of(page, "url site title language"),
                     "date": iso_date(page.date),
                  "dated_by": page.date.source.value, "whole_day": page.date.whole_day, "placed_by": page.order.value}
                 for page in story.pages
@@ -146,9 +146,7 @@ def edition_values(edition: Edition, limit: int, waiting: bool) -> JsonObject:
 def _entry_json(entry: Entry, kind: str) -> JsonObject:
     pages = [
         {
-            "url": page.url,
-            "site": page.site,
-            "title": page.title,
+            **fields_of(page, "url site title"),
             "date": iso_date(page.date),
             "by": page.date.source,
         }
@@ -157,8 +155,7 @@ def _entry_json(entry: Entry, kind: str) -> JsonObject:
     return {
         "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title,
         "published": iso_date(entry.story.pages[0].date),
-        "updated": iso_date(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
-        "sentence": entry.sentence,
+        "updated": iso_date(entry.latest), **fields_of(entry, "weight relevance sentence"),
         "keywords": list(entry.keywords), "words": entry.words, "alt": entry.alt,
         "pages": pages, "links": list(entry.story.links),
     }  # fmt: skip
@@ -360,13 +357,12 @@ def write_influence_json(
     """
     whole: dict[str, object] = {
         "objective": objective.value, "sites": len(cascades.sites), "stories": len(cascades.offsets) - 1,
-        "budget": influence.budget,
-        "value": influence.value, "lp_bound": influence.lp_bound, "online_bound": influence.online_bound,
+        **fields_of(influence, "budget value lp_bound online_bound"),
         "share_of_bound": _share(influence.value, influence.lp_bound),
         "rule": influence.rule, "evaluations": influence.evaluations,
         "most_posts": _last(influence.most_posts),
         "chosen": [
-            {"site": cascades.sites[choice.site], "gain": choice.gain, "value": choice.value, "cost": choice.cost,
+            {"site": cascades.sites[choice.site], **fields_of(choice, "gain value cost"),
                 "adds_stories": list(choice.first_of)}
             for choice in influence.chosen
         ],
