@@ -6,7 +6,6 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -20,17 +19,15 @@ from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.schema import SqliteStatements, draft_collection, exists, writing
-from periplus.store.statements import shard_of
 from periplus.urls.parameters import rules_key
 from periplus.values import Row, frozen
-from periplus_postgres import copying as database_copying
-from periplus_postgres import folder_rows as folder_copying
-from periplus_postgres import index_place, ledger, schema, table_rows
+from periplus_postgres import copying, folder_rows, index_place, ledger, schema, table_rows
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.connection import Connection, connect
-from periplus_postgres.copying import BodyTarget
+from periplus_postgres.copying import DatabaseRows
+from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.frontier import DatabaseHome
-from periplus_postgres.moved_tables import MovedBody, MovedTable, Sum, sum_rows
+from periplus_postgres.moved_tables import MovedTable, Rows, Sum, sum_of
 from periplus_postgres.segments import SegmentReader, SegmentWriter, object_storage
 from periplus_postgres.statements import PostgresStatements
 
@@ -77,21 +74,32 @@ def report_rows(rows: Iterable[T], what: str, watch: Watch, every: int = SAID_EV
     watch(what, count)
 
 
-def sum_bodies(bodies: Iterable[MovedBody], total: Sum, watch: Watch) -> Iterator[MovedBody]:
-    """Passes the bodies through, adds them to a sum, and reports progress."""
-    for body in report_rows(bodies, "Moving bodies", watch, BODIES_SAID_EVERY):
-        total.add(body.row)
-        yield body
+def transfer(source: Rows, target: Rows, tables: Iterable[MovedTable], watch: Watch) -> dict[str, Sum]:
+    """Inserts the rows of these tables and all bodies into empty tables; returns sums by table of what was sent."""
+    sent: dict[str, Sum] = {}
+
+    def noted(name: str, rows: Iterable[T], total: Sum, row_of: Callable[[T], Row], every: int) -> Iterator[T]:
+        sent[name] = total
+        for row in report_rows(rows, f"Moving {name}", watch, every):
+            total.add(row_of(row)[1:])
+            yield row
+
+    for table in tables:
+        total = Sum(has_bytes=table.has_bytes)
+        target.enter(table, noted(table.name, source.rows(table), total, lambda row: row, SAID_EVERY))
+    target.enter_bodies(noted("body", source.bodies(), Sum(), lambda body: body.row, BODIES_SAID_EVERY))
+    return sent
 
 
-def verify_rows(sent: Mapping[str, Sum], read_back: Callable[[str], Iterable[Row]], watch: Watch) -> None:
-    """Raises StoreError unless each table equals what was sent. arrived: rows of a table, read back."""
+def verify_rows(sent: Mapping[str, Sum], target: Rows, tables: Iterable[MovedTable], watch: Watch) -> None:
+    """Raises StoreError unless the rows that are read back equal those that were sent."""
+    stored: dict[str, Iterable[Row]] = {table.name: target.rows(table) for table in tables}
+    stored["body"] = (body.row for body in target.bodies())
     for name, total in sent.items():
-        sums = Sum(has_bytes=total.has_bytes)
-        for row in report_rows(read_back(name), f"Comparing {name}", watch):
-            sums.add(row)
-        if sums != total:
-            raise StoreError(f"the table {name} arrived incomplete: {total} sent, {sums} stored. Nothing was moved.")
+        rows = report_rows(stored[name], f"Comparing {name}", watch)
+        arrived = sum_of((row[1:] for row in rows), has_bytes=total.has_bytes)
+        if arrived != total:
+            raise StoreError(f"the table {name} arrived incomplete: {total} sent, {arrived} stored. Nothing was moved.")
 
 
 def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
@@ -100,17 +108,16 @@ def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
     if not exists(folder):
         raise NoCollection(f"{folder} has no collection")
     with contextlib.ExitStack() as stack:
-        stack.enter_context(database_copying.translate_errors())
+        stack.enter_context(copying.translate_errors())
         stack.enter_context(runs.only_crawl(folder))
         connection = stack.enter_context(reading.open_reader(folder))
         stack.enter_context(reading.reading())
-        folder_copying.load_files(connection, folder)
+        folder_rows.load_files(connection, folder)
         stack.enter_context(reading.snapshot(connection))
         collection_runs.refuse(SqliteStatements(connection))
         rules = _rules(folder, connection)
-        folder_copying.register_shard_functions(connection, shard_of)
         target = stack.enter_context(contextlib.closing(connect(address)))
-        database_copying.remove_time_limits(target)
+        copying.remove_time_limits(target)
         sent = _copy_to_database(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
@@ -136,7 +143,7 @@ def _rules(folder: Path, connection: reading.Connection) -> str:
     Raises UsageError if periplus.toml has URL rules that are not applied yet.
     """
     text = rules_text(folder)
-    if rules_key(text) != folder_copying.rules_in_force(connection):
+    if rules_key(text) != folder_rows.rules_in_force(connection):
         raise UsageError(
             f"the rules in {folder / SETTINGS_FILE} are not applied yet: run `periplus rules apply -c {folder}`"
         )
@@ -147,45 +154,24 @@ def _copy_to_database(
     connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch
 ) -> Mapping[str, Sum]:
     """Writes the whole collection in one transaction; returns sums by table."""
-    sent: dict[str, Sum] = {}
+    source = FolderRows(connection, has_shards=True)
+    tables = source.tables()
     with target.transaction(), contextlib.ExitStack() as stack:
         schema.create(target, address.collection)
-        if not database_copying.is_empty(target):
+        if not copying.is_empty(target):
             raise StoreError(f"{address} already has a collection. Choose another name: collection=NAME.")
-        tables = {
-            table.name: table
-            for table in database_copying.tables(target, partial(folder_copying.columns_of, connection))
-        }
-        for name, table in tables.items():
-            sent[name] = Sum(has_bytes=table.has_bytes)
-            database_copying.enter(
-                target,
-                table,
-                report_rows(
-                    sum_rows(folder_copying.rows_out(connection, table), sent[name], skip=1), f"Moving {name}", watch
-                ),
-            )
         writer = stack.enter_context(_writer(connection, address)) if address.segments else None
-        sent["body"] = Sum()
-        bodies = sum_bodies(folder_copying.bodies_out(connection), sent["body"], watch)
-        database_copying.enter_bodies(
-            target, bodies, BodyTarget(writer.append if writer else None, database_copying.dictionary_shards(target))
-        )
+        reader = SegmentReader(object_storage(address.segments)) if address.segments else None
+        rows = DatabaseRows(target, reader, writer.append if writer else None)
+        sent = transfer(source, rows, tables, watch)
         if writer:
             writer.flush()
         meta = {"segments": address.segments, "rules_text": rules}
         index_place.remember(target, address.index)
-        database_copying.complete(
-            target, folder_copying.last_seq(connection), {name: value for name, value in meta.items() if value}
+        copying.complete(
+            target, folder_rows.last_seq(connection), {name: value for name, value in meta.items() if value}
         )
-        reader = SegmentReader(object_storage(address.segments)) if address.segments else None
-
-        def read_back(name: str) -> Iterator[Row]:
-            if name == "body":
-                return (body.row for body in database_copying.bodies_out(target, reader))
-            return database_copying.rows_out(target, tables[name])
-
-        verify_rows(sent, read_back, watch)
+        verify_rows(sent, rows, tables, watch)
     return sent
 
 
@@ -206,20 +192,20 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
     """See `move`."""
     address, place = address_of(store), str(folder.resolve())
     with (
-        database_copying.translate_errors(),
+        copying.translate_errors(),
         DatabaseHome(address).only_crawl(),
         contextlib.closing(connect(address)) as connection,
     ):
         schema.check(connection, address.collection)
-        database_copying.remove_time_limits(connection)
-        database_copying.only_editor(connection, address.collection)
+        copying.remove_time_limits(connection)
+        copying.only_editor(connection, address.collection)
         collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:
             # first, so that no worker can join a crawl from now on
             collection_runs.mark(PostgresStatements(connection), place)
             stack.callback(collection_runs.unmark, PostgresStatements(connection))
-            database_copying.merge_inbox(connection, address.collection)
-            with database_copying.one_moment(connection):
+            copying.merge_inbox(connection, address.collection)
+            with copying.one_moment(connection):
                 if (workers := table_rows.workers_at_work(connection)) or not ledger.is_empty(connection):
                     raise UsageError(
                         f"{workers or 'some'} workers are running on {address}. Stop them first with SIGTERM or "
@@ -232,44 +218,19 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
 
 def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
     """Fills the new folder, which becomes visible after the comparison; returns sums by table."""
-    reader = segment_reader(connection)
-    sent: dict[str, Sum] = {}
     with draft_collection(folder) as draft:
-        folder_copying.load_files(draft, folder)
+        folder_rows.load_files(draft, folder)
         if draft.execute("SELECT 1 FROM file").fetchone():
             raise StoreError(f"{folder} already has topics: choose another folder")
-        tables = {table.name: table for table in moved_tables(connection, draft)}
-        with folder_copying.transaction(draft):
-            for name, table in tables.items():
-                sent[name] = Sum(has_bytes=table.has_bytes)
-                folder_copying.enter(
-                    draft,
-                    table,
-                    report_rows(
-                        sum_rows(database_copying.rows_out(connection, table), sent[name]), f"Moving {name}", watch
-                    ),
-                )
-            sent["body"] = Sum()
-            bodies = database_copying.bodies_out(connection, reader)
-            folder_copying.enter_bodies(draft, sum_bodies(bodies, sent["body"], watch))
-            folder_copying.complete(draft, database_copying.last_seq(connection))
-            verify_rows(
-                sent,
-                lambda name: (
-                    folder_copying.bodies_back(draft)
-                    if name == "body"
-                    else folder_copying.rows_back(draft, tables[name])
-                ),
-                watch,
-            )
-        _keep_rules(database_copying.rules_text(connection), folder)
-        folder_copying.write_files(draft, folder)
+        rows = FolderRows(draft)
+        tables = rows.tables()
+        with folder_rows.transaction(draft):
+            sent = transfer(DatabaseRows(connection, segment_reader(connection)), rows, tables, watch)
+            folder_rows.complete(draft, copying.last_seq(connection))
+            verify_rows(sent, rows, tables, watch)
+        _keep_rules(copying.rules_text(connection), folder)
+        folder_rows.write_files(draft, folder)
     return sent
-
-
-def moved_tables(connection: Connection, folder: reading.Connection) -> list[MovedTable]:
-    """The tables that both databases have, see `MovedTable`."""
-    return database_copying.tables(connection, partial(folder_copying.columns_of, folder))
 
 
 def segment_reader(connection: Connection) -> SegmentReader | None:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from periplus.children import affordable, raised_limit
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
 from periplus.masking import without_secrets
@@ -309,9 +310,7 @@ def workable(settings: Settings) -> Settings:
     )
     local = [host.removesuffix(":80") for host in folders_of(settings.identity.folders)]
     mine = own_hosts(dict.fromkeys((*settings.politeness.mine, *local)))
-    from periplus.acquire.transport import affordable
-
-    at_once = affordable(settings.politeness.concurrency)
+    at_once = affordable(settings.politeness.concurrency, raised_limit())
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
     past, archive = settings.past, settings.past.from_archive
     if archive and not archive.startswith(("cdx:", "memento:")):  # a later refresh may start in another directory

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
@@ -112,14 +112,11 @@ class CrawlScope(Protocol):
     def site_of(self, url: Url) -> SiteKey: ...
 
 
-class HostPast(Protocol):
+class HostPast(NamedTuple):
     """Stored pages of one host."""
 
-    def texts(self) -> Iterable[tuple[Url, bytes]]:
-        """(URL, digest of its text) of fetched pages, oldest first."""
-
-    def stored_urls(self, urls: Sequence[UrlId]) -> frozenset[UrlId]:
-        """Returns the URLs that are stored."""
+    texts: Callable[[], Iterable[tuple[Url, bytes]]]  # (URL, digest of its text) of fetched pages, oldest first
+    stored_urls: Callable[[Sequence[UrlId]], frozenset[UrlId]]  # those of the URLs that are stored
 
 
 class TrapLesson(Protocol):
