@@ -9,6 +9,9 @@ from io import StringIO
 from itertools import accumulate
 from typing import Any, TextIO
 
+import numpy as np
+from markupsafe import Markup
+
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey
 from periplus.present.draw import (
@@ -269,33 +272,27 @@ SHARES = {
     Objective.DT: "of the time that could be saved",
     Objective.PA: "of the sites that could be ahead of",
 }
-MISSED_STORIES = 5
 _COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 
 
 def influence_lines(
     cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, width: int
-) -> Iterator[str]:
+) -> list[str]:
     """The choice with what each site adds, the coverage as bars, how good that is, what is missed."""
-    stories = len(cascades.offsets) - 1
-    yield (
-        f"{count_of(len(influence.chosen), 'site')} of {number(len(cascades.sites))} that {GOALS[objective]} "
-        f"({count_of(stories, 'story', 'stories')})"
-    )
-    yield ""
     columns = 5 if any(choice.cost != 1 for choice in influence.chosen) else 4
     rows = [("", "site", "adds", "all", "posts")[:columns]]
     for place, choice in enumerate(influence.chosen, 1):
         values = (f"{choice.gain:.1%}", f"{choice.value:.1%}", number(round(choice.cost)))
         rows.append((f"  {place}", clip(cascades.sites[choice.site], 32), *values)[:columns])
     lines = list(align(rows, {0, 2, 3, 4}))
-    yield lines[0]
     room = max(width - max(map(cells, lines)) - 4, 10)
-    for line, choice in zip(lines[1:], influence.chosen, strict=True):
-        yield f"{line}  {text_bar(choice.value, room)}"
-    yield ""
-    yield from verdict_lines(influence, objective, ahead)
-    yield from _missed_lines(cascades, influence)
+    bars = ["", *(f"  {text_bar(choice.value, room)}" for choice in influence.chosen)]
+    return text_lines(
+        "influence.txt", OWN, influence=influence, cascades=cascades, goal=GOALS[objective],
+        table=[Markup(line + bar) for line, bar in zip(lines, bars, strict=True)],
+        verdict=list(verdict_lines(influence, objective, ahead)), stories=len(cascades.offsets) - 1,
+        sizes=np.diff(cascades.offsets),
+    )  # fmt: skip
 
 
 def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | None) -> Iterator[str]:
@@ -314,21 +311,6 @@ def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | N
             f"{count_of(ahead.stories, 'story', 'stories')}: {_last(ahead.later):.2%};"
             f" the busiest sites {_last(ahead.most_posts):.2%}, the best choice in hindsight {ahead.hindsight:.2%}."
         )
-
-
-def _missed_lines(cascades: Cascades, influence: Influence) -> Iterator[str]:
-    stories = len(cascades.offsets) - 1
-    if not influence.missed:
-        yield "No story is missed."
-        return
-    sizes = cascades.offsets[1:] - cascades.offsets[:-1]
-    yield (
-        f"Missed: {count_of(len(influence.missed), 'story', 'stories')} of {number(stories)}, the largest on "
-        f"{count_of(int(sizes[influence.missed[0]]), 'site')}."
-    )
-    for story in influence.missed[:MISSED_STORIES]:
-        if cascades.titles[story]:
-            yield f"      {visible(cascades.titles[story])} ({count_of(int(sizes[story]), 'site')})"
 
 
 def _last(values: Sequence[float]) -> float:
