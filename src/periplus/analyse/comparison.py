@@ -185,4 +185,3 @@ def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:
     """Pages per branch, including its head."""
     heads = np.flatnonzero(site_map.depth == 1).tolist()
     return {pages[head]: int(site_map.below[head]) + 1 for head in heads}
-
