@@ -19,8 +19,8 @@ from periplus.store import runs
 from periplus.store.notes import put_note
 from periplus.store.runs import PAUSE_KEY
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.analysis_rows import take_results
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.results import take_results
 from periplus.store.sqlite.schema import (
     SCHEMA_VERSION,
     SqliteStatements,
@@ -29,15 +29,14 @@ from periplus.store.sqlite.schema import (
     exists,
     writing,
 )
-from periplus_postgres import copying as database_copying
-from periplus_postgres import folder_rows as folder_copying
-from periplus_postgres import hosts, index_place, schema
+from periplus_postgres import copying, folder_rows, hosts, index_place, schema
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.analysis_rows import computed_tables, result_notes
 from periplus_postgres.connection import Connection, connect
-from periplus_postgres.copying import rows_out
-from periplus_postgres.moved_tables import WRITTEN_BACK, MovedTable, Sum
-from periplus_postgres.moving import BODIES_SAID_EVERY, Watch, moved_tables, report_rows, segment_reader, silent
+from periplus_postgres.copying import DatabaseRows
+from periplus_postgres.folder_rows import FolderRows
+from periplus_postgres.moved_tables import WRITTEN_BACK, sum_of
+from periplus_postgres.moving import BODIES_SAID_EVERY, Watch, report_rows, segment_reader, silent
 from periplus_postgres.statements import PostgresStatements
 
 # docs/decisions/0060. A copy is a collection folder as `move` makes it. Its table meta names the version of the
@@ -68,9 +67,9 @@ def edit_copy(place: str) -> Iterator[Path]:
     """
     address = address_of(place)
     with brought_up(address, silent) as (database, folder), contextlib.ExitStack() as undo:
-        database_copying.only_editor(database, address.collection)
+        copying.only_editor(database, address.collection)
         runs.refuse(PostgresStatements(database))
-        if not database_copying.may_edit(database):
+        if not copying.may_edit(database):
             raise UsageError(
                 f"the database user may only read {address}, and this change is stored in it: name another user in the "
                 "address, or `GRANT INSERT, DELETE` on its tables"
@@ -81,23 +80,13 @@ def edit_copy(place: str) -> Iterator[Path]:
             _note_versions(connection, (_versions_of(folder) or ("",))[0], "")
         yield folder
         with writing(folder) as connection, database.transaction():
-            folder_copying.load_files(connection, folder)
-            for table in moved_tables(database, connection):
-                if table.name in WRITTEN_BACK:
-                    _write_back(database, connection, table)
+            folder_rows.load_files(connection, folder)
+            here, there = FolderRows(connection), DatabaseRows(database)
+            for table in here.tables():
+                if table.name in WRITTEN_BACK and sum_of(here.rows(table)) != sum_of(there.rows(table)):
+                    there.clear(table.name)
+                    there.enter(table, here.rows(table))
         undo.pop_all()
-
-
-def _write_back(database: Connection, folder: reading.Connection, table: MovedTable) -> None:
-    """Replaces the rows of a table in the database, unless they are equal."""
-    here, there = Sum(), Sum()
-    for rows, total in ((folder_copying.rows_back(folder, table), here), (rows_out(database, table), there)):
-        for row in rows:
-            total.add(row)
-    if here != there:
-        database.execute(f"DELETE FROM {table.name}".encode())
-        rows = ((0, *row) for row in folder_copying.rows_back(folder, table))
-        database_copying.enter(database, table, rows)
 
 
 @contextlib.contextmanager
@@ -109,9 +98,9 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
     folder = copy_folder(address)
     with contextlib.closing(WriteLock(home)) as lock, lock.hold():
         os.utime(home)
-        with database_copying.translate_errors(), contextlib.closing(connect(address)) as database:
+        with copying.translate_errors(), contextlib.closing(connect(address)) as database:
             schema.check(database, address.collection)
-            database_copying.remove_time_limits(database)
+            copying.remove_time_limits(database)
             index_place.remember(database, address.index)
             _bring_up(database, folder, watch)
             yield database, folder
@@ -163,27 +152,27 @@ def copies_folder() -> Path:
 
 
 def _bring_up(database: Connection, folder: Path, watch: Watch) -> None:
-    with database_copying.one_moment(database):
-        now, before = database_copying.versions(database), _versions_of(folder)
+    with copying.one_moment(database):
+        now, before = copying.versions(database), _versions_of(folder)
         if before is None:
             shutil.rmtree(folder, ignore_errors=True)
             _make_room(folder.parent, hosts.size_bytes(database))
-            with draft_collection(folder) as draft, folder_copying.transaction(draft), _sync_files(draft, folder):
+            with draft_collection(folder) as draft, folder_rows.transaction(draft), _sync_files(draft, folder):
                 _take(database, draft, now, watch, is_whole=True)
         elif before != now:
             with writing(folder) as connection, _sync_files(connection, folder):
                 _take(database, connection, now, watch, is_whole=before[0] != now[0])
         with _translate_write_errors(folder.parent):
-            _take_settings(database_copying.rules_text(database), folder)
+            _take_settings(copying.rules_text(database), folder)
 
 
 @contextlib.contextmanager
 def _sync_files(connection: reading.Connection, folder: Path) -> Iterator[None]:
     """Loads the folder's files into the table `file`, and writes them back at the end."""
-    folder_copying.load_files(connection, folder)
+    folder_rows.load_files(connection, folder)
     yield
     with _translate_write_errors(folder.parent):
-        folder_copying.write_files(connection, folder)
+        folder_rows.write_files(connection, folder)
 
 
 def _versions_of(folder: Path) -> tuple[str, str] | None:
@@ -203,21 +192,21 @@ def _take(
     database: Connection, folder: reading.Connection, now: tuple[str, str], watch: Watch, *, is_whole: bool
 ) -> None:
     """Replaces the rows of the copy: of all tables, or of users' decisions. Call within transactions of both."""
-    with folder_copying.replaced_pages(folder) if is_whole else contextlib.nullcontext():
-        for table in moved_tables(database, folder):
+    source = DatabaseRows(database, segment_reader(database), unpacked=False)
+    target = FolderRows(folder)
+    with folder_rows.replaced_pages(folder) if is_whole else contextlib.nullcontext():
+        for table in target.tables():
             if is_whole or table.name in ("meta", *WRITTEN_BACK):
-                folder_copying.clear(folder, table.name)
-                rows = report_rows(database_copying.rows_out(database, table), f"Copying {table.name}", watch)
-                folder_copying.enter(folder, table, rows)
+                target.clear(table.name)
+                target.enter(table, report_rows(source.rows(table), f"Copying {table.name}", watch))
     if is_whole:
         for name in ("body", "xml"):
-            folder_copying.clear(folder, name)
-        bodies = database_copying.bodies_out(database, segment_reader(database), unpacked=False)
-        folder_copying.enter_bodies(folder, report_rows(bodies, "Copying bodies", watch, BODIES_SAID_EVERY))
+            target.clear(name)
+        target.enter_bodies(report_rows(source.bodies(), "Copying bodies", watch, BODIES_SAID_EVERY))
         take_results(folder, result_notes(database), computed_tables(database))
-        folder_copying.complete(folder, database_copying.last_seq(database))
+        folder_rows.complete(folder, copying.last_seq(database))
     folder.execute("DELETE FROM meta WHERE name IN (?, ?)", (PAUSE_KEY, index_place.NAME))
-    folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", database_copying.notes(database).items())
+    folder.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", copying.notes(database).items())
     _note_versions(folder, *now)
 
 

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
-from psycopg import Cursor, DataError, IntegrityError
+from psycopg import DataError, IntegrityError
 from psycopg.errors import LockNotAvailable
-from psycopg.rows import TupleRow
 
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange
 from periplus.store.bodies import BodyCodec
 from periplus.store.notes import change_note, note, put_note
-from periplus.values import Row, frozen
+from periplus.values import Row
 from periplus_postgres import ledger, page_links, schema
 from periplus_postgres.committing import run_of
 from periplus_postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection
 from periplus_postgres.ledger import DatabaseLedger
-from periplus_postgres.moved_tables import CHANGES, OWN_META, TABLES, WRITTEN_BACK, MovedBody, MovedTable
+from periplus_postgres.moved_tables import BODY_COLUMNS, CHANGES, OWN_META, WRITTEN_BACK, MovedBody, MovedTable
 from periplus_postgres.segments import RecordPlace, SegmentReader
 from periplus_postgres.statements import PostgresStatements, copy_rows
 
 AT_ONCE = 5_000  # rows of a streaming cursor
 BODIES_AT_ONCE = 100
-_KINDS = {"int2": "int", "int4": "int", "int8": "int", "float8": "float", "text": "text", "bytea": "bytes"}
-_OWN_COLUMNS = frozenset({"shard", "part"})
 _RUN_SUMS = "('fetched', 'wire_bytes')"  # stored by part in run_count; in SQLite in the table `run`
 _SOURCE = {
     "meta": "meta t WHERE t.name NOT IN ({})".format(", ".join(f"'{name}'" for name in sorted(OWN_META))),
@@ -49,60 +47,97 @@ _COMPUTED_COLUMNS = {("run", name): _SUM_OF_RUN.format(name) for name in ("fetch
         " FROM now()) + t.delay_s / t.rate) END"
     )
 }
-_BODIES = """
-SELECT DISTINCT ON (b.id) b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, b.segment, b.start, b.length, x.media_type, x.data
+_BODIES = f"""
+SELECT DISTINCT ON (b.id) {BODY_COLUMNS}, b.segment, b.start, b.length
 FROM body b LEFT JOIN xml x ON x.shard = b.shard AND x.body_id = b.id ORDER BY b.id
-"""  # noqa: E501
+"""
 _SEQUENCE_TABLES = ("run", "site", "host", "body", "dictionary", "visit", "outbox")  # tables with ids from sequences
 
 WriteRecord = Callable[[Exchange], RecordPlace]
 
 
-@frozen
-class BodyTarget:
-    """Where the bytes of moved pages are stored.
+class DatabaseRows:
+    """`moved_tables.RowStore` of a collection in PostgreSQL, within a transaction.
 
-    write_record: writes a WARC record to a segment; None: bytes are stored in the row. dictionary_shards: shard of each
-    dictionary, by id.
+    reader: for the collection's segments, if any. write_record: writes a WARC record to a segment; None: bytes are
+    stored in the row. unpacked: also decompress bodies that are stored in the database.
     """
 
-    write_record: WriteRecord | None
-    dictionary_shards: dict[int, int]
+    def __init__(
+        self,
+        connection: Connection,
+        reader: SegmentReader | None = None,
+        write_record: WriteRecord | None = None,
+        *,
+        unpacked: bool = True,
+    ) -> None:
+        self.connection = connection
+        self._reader, self._write_record, self._unpacked = reader, write_record, unpacked
+        self._codec = BodyCodec()
 
+    def rows(self, table: MovedTable) -> Iterator[Row]:
+        """Streams the rows of a table; their shards are 0."""
+        columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
+        source = _SOURCE.get(table.name, f"{table.name} t")
+        return self._streamed(f"SELECT 0, {', '.join(columns)} FROM {source}", AT_ONCE)
 
-def tables(connection: Connection, theirs: Callable[[str], Sequence[str]]) -> list[MovedTable]:
-    """Tables to move, with the columns that both databases have.
+    def bodies(self) -> Iterator[MovedBody]:
+        for row in self._streamed(_BODIES, BODIES_AT_ONCE):
+            yield MovedBody(*(*row[:9], self._content(row)))
 
-    theirs: returns the columns of a table in the other database.
-    """
-    find = (
-        "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
-        " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
-    )
-    tables = []
-    for name in TABLES:
-        other = set(theirs(name)) - _OWN_COLUMNS - ({"lease_by"} if name == "host" else set())
-        columns = [
-            (column, _KINDS[kind]) for column, kind in connection.execute(find, (name,)).fetchall() if column in other
-        ]
-        if columns:  # SQLite has the table `file` only during a move
-            tables.append(MovedTable(name, tuple(column for column, _ in columns), tuple(kind for _, kind in columns)))
-    return tables
+    def _content(self, row: tuple[Any, ...]) -> bytes:
+        data, dictionary_id, text, segment, start, length = row[6:]
+        if segment is not None and self._reader is not None:
+            return self._reader.body(RecordPlace(segment, start, length))
+        if not data or not self._unpacked:
+            return b""
+        if dictionary_id is not None and not self._codec.knows(dictionary_id):
+            find = "SELECT data FROM dictionary WHERE id = %s"
+            (dictionary,) = self.connection.execute(find, (dictionary_id,)).fetchone() or (b"",)
+            self._codec.add(dictionary_id, dictionary)
+        return self._codec.unpack_body(data, dictionary_id, text)
 
+    def _streamed(self, find: str, at_once: int) -> Iterator[Any]:
+        cursor: Any = self.connection.cursor(name="moving")
+        with cursor:
+            cursor.itersize = at_once
+            cursor.execute(find)
+            yield from cursor
 
-def enter(connection: Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """Inserts rows into an empty table, within a transaction.
+    def clear(self, name: str) -> None:
+        self.connection.execute(f"DELETE FROM {name}".encode())
 
-    rows: the shard, then the values; tables without shards ignore the shard. Links of a page must be consecutive.
-    """
-    if table.name == "link":
-        page_links.fill(connection, rows)
-        return
-    has_shard = connection.execute(
-        "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'shard'", (table.name,)
-    ).fetchone()
-    columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
-    copy_rows(connection, table.name, columns, rows if has_shard else (row[1:] for row in rows))
+    def enter(self, table: MovedTable, rows: Iterable[Row]) -> None:
+        """Inserts rows. Links of a page must be consecutive."""
+        if table.name == "link":
+            page_links.fill(self.connection, rows)
+            return
+        has_shard = "shard" in schema.KINDS[table.name]
+        columns = ", ".join((("shard",) if has_shard else ()) + table.columns)
+        copy_rows(self.connection, table.name, columns, rows if has_shard else (row[1:] for row in rows))
+
+    def enter_bodies(self, bodies: Iterable[MovedBody]) -> None:
+        """Inserts bodies, with a row in each shard of their pages."""
+        dictionary_shards: dict[int, int] = dict(self.connection.execute("SELECT id, shard FROM dictionary").fetchall())
+        bodies = iter(bodies)
+        while batch := list(islice(bodies, BODIES_AT_ONCE)):
+            rows = [row for body in batch for row in self._body_rows(body, dictionary_shards)]
+            columns = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
+            copy_rows(self.connection, "body", columns, rows)
+            xml = [(shard, body.id, body.media_type, body.xml) for body in batch if body.xml for shard in body.shards]
+            copy_rows(self.connection, "xml", "shard, body_id, media_type, data", xml)
+
+    def _body_rows(self, body: MovedBody, dictionary_shards: dict[int, int]) -> Iterator[Row]:
+        write = self._write_record if body.content else None
+        place = write(body.exchange) if write and body.exchange else None
+        for shard in body.shards:
+            data, dictionary_id = (b"", None) if place else (body.data, body.dictionary_id)
+            if not place and (
+                not data or (dictionary_id is not None and dictionary_shards.get(dictionary_id) != shard)
+            ):
+                data, dictionary_id = self._codec.pack(body.content, None) if body.content else b"", None
+            texts = (body.text, body.blocks)
+            yield (shard, body.id, body.md5, dictionary_id, body.size, data, *texts, *(place or (None, None, None)))
 
 
 def only_editor(connection: Connection, collection: str) -> None:
@@ -123,51 +158,6 @@ def may_edit(connection: Connection) -> bool:
     return bool(row and row[0])
 
 
-def enter_bodies(connection: Connection, bodies: Iterable[MovedBody], target: BodyTarget) -> None:
-    """Inserts bodies, with a row in each shard of their pages. Call it within a transaction."""
-    codec = BodyCodec()
-    held: list[Row] = []
-    xml: list[Row] = []
-    for body in bodies:
-        place = target.write_record(body.exchange) if target.write_record and body.content and body.exchange else None
-        for shard in body.shards:
-            held.append(_body_row(body, shard, place, target.dictionary_shards, codec))
-            if body.xml:
-                xml.append((shard, body.id, *body.xml))
-        if len(held) >= BODIES_AT_ONCE:
-            _write_bodies(connection, held, xml)
-    _write_bodies(connection, held, xml)
-
-
-def _body_row(
-    body: MovedBody, shard: int, place: RecordPlace | None, dictionary_shards: dict[int, int], codec: BodyCodec
-) -> Row:
-    data, dictionary_id = (b"", None) if place else (body.data, body.dictionary_id)
-    if not place and (not data or (dictionary_id is not None and dictionary_shards.get(dictionary_id) != shard)):
-        data = codec.pack(body.content, None) if body.content else b""
-        dictionary_id = None
-    return (
-        shard,
-        body.id,
-        body.md5,
-        dictionary_id,
-        body.size,
-        data,
-        body.text,
-        body.blocks,
-        *(place or (None, None, None)),
-    )
-
-
-def _write_bodies(connection: Connection, held: list[Row], xml: list[Row]) -> None:
-    copy_rows(
-        connection, "body", "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length", held
-    )
-    copy_rows(connection, "xml", "shard, body_id, media_type, data", xml)
-    held.clear()
-    xml.clear()
-
-
 def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
     """Finishes a move: sets sequences and notes.
 
@@ -184,18 +174,12 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
 
 
 def last_seq(connection: Connection) -> int:
+    """Number of the last queue entry ever, or the greatest in the queue for a user without rights on sequences."""
     row = connection.execute(
-        "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
+        "SELECT greatest(last_value, (SELECT max(seq) FROM queue), 0) FROM pg_sequences"
+        " WHERE schemaname = current_schema() AND sequencename = 'queue_seq'"
     ).fetchone()
     return int(row[0]) if row else 0
-
-
-def rows_out(connection: Connection, table: MovedTable) -> Iterator[Row]:
-    """Streams the rows of a table, within a transaction."""
-    columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
-    source = _SOURCE.get(table.name, f"{table.name} t")
-    with _streaming(connection, f"SELECT {', '.join(columns)} FROM {source}", AT_ONCE) as cursor:
-        yield from cursor
 
 
 def versions(connection: Connection) -> tuple[str, str]:
@@ -209,79 +193,20 @@ def versions(connection: Connection) -> tuple[str, str]:
         " pg_control_checkpoint()) || ' ' || to_regclass('meta')::oid"
     )
     collection = (connection.execute(ask).fetchone() or ("",))[0]
-    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
-    crawled, decided = (
-        [connection.execute(find.format(name).encode()).fetchone() for name in names]
-        for names in (("run", "run_count", "tally"), ("meta", *WRITTEN_BACK))
-    )
+    crawled, decided = digests(connection, ("run", "run_count", "tally")), digests(connection, ("meta", *WRITTEN_BACK))
     changes = note(PostgresStatements(connection), CHANGES)
-    return f"{collection} {schema.VERSION} {crawled} {changes}", str(decided)
+    return f"{collection} {schema.VERSION} {crawled} {changes}", decided
+
+
+def digests(connection: Connection, tables: Iterable[str]) -> str:
+    """Changes with each transaction that writes to one of these small tables."""
+    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
+    return str([connection.execute(find.format(name).encode()).fetchone() for name in tables])
 
 
 def note_change(connection: Connection) -> None:
     """Changes the first of `versions`, within a transaction."""
     change_note(PostgresStatements(connection), CHANGES, lambda number: str(int(number or 0) + 1))
-
-
-def bodies_out(connection: Connection, reader: SegmentReader | None, *, unpacked: bool = True) -> Iterator[MovedBody]:
-    """Streams stored bodies, within a transaction. reader: for the collection's segments, if any.
-
-    unpacked: also decompress bodies that are stored in the database.
-    """
-    codec = BodyCodec()
-    with _streaming(connection, _BODIES, BODIES_AT_ONCE) as cursor:
-        for (
-            body_id,
-            md5,
-            size,
-            text,
-            blocks,
-            data,
-            dictionary_id,
-            segment,
-            start,
-            length,
-            media_type,
-            xml,
-        ) in cursor:
-            content = b""
-            if segment is not None and reader is not None:
-                content = reader.body(RecordPlace(segment, start, length))
-            elif data and unpacked:
-                if dictionary_id is not None and not codec.knows(dictionary_id):
-                    codec.add(dictionary_id, _dictionary(connection, dictionary_id))
-                content = codec.unpack_body(data, dictionary_id, text)
-            yield MovedBody(
-                body_id,
-                md5,
-                size,
-                text,
-                blocks,
-                data,
-                dictionary_id,
-                content,
-                (),
-                None if xml is None else (media_type, xml),
-                None,
-            )
-
-
-def _dictionary(connection: Connection, dictionary_id: int) -> bytes:
-    row = connection.execute("SELECT data FROM dictionary WHERE id = %s", (dictionary_id,)).fetchone()
-    return bytes(row[0]) if row else b""
-
-
-@contextmanager
-def _streaming(connection: Connection, find: str, at_once: int) -> Iterator[Cursor[TupleRow]]:
-    cursor: Any = connection.cursor(name="moving")
-    with cursor:
-        cursor.itersize = at_once
-        cursor.execute(find)
-        yield cursor
-
-
-def dictionary_shards(connection: Connection) -> dict[int, int]:
-    return dict(connection.execute("SELECT id, shard FROM dictionary").fetchall())
 
 
 def is_empty(connection: Connection) -> bool:
@@ -297,7 +222,7 @@ def translate_errors() -> Iterator[None]:
         yield
     except (*CONNECTION_ERRORS, DataError, IntegrityError) as error:
         text = str(error).strip().partition("\n")[0]
-        raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
+        raise StoreError(f"the database failed: {text}. Repeat the command; a move continues.") from error
 
 
 def remove_time_limits(connection: Connection) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,24 +16,25 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, unpack_headers
 from periplus.store.sqlite import changes, page_links, reading
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.statements import shard_of
 from periplus.urls.scope import site_key
 from periplus.values import Row
-from periplus_postgres.moved_tables import FILES, OWN_META, MovedBody, MovedTable, exact
+from periplus_postgres import schema
+from periplus_postgres.moved_tables import BODY_COLUMNS, FILES, OWN_META, OWNERS, TABLES, MovedBody, MovedTable, exact
+from periplus_postgres.page_links import LINK_KINDS
 
 BODIES_AT_ONCE = 100
 _FILE_NAME = re.compile(r"topics/\w[\w.-]*")
 _OF_HOST = "LEFT JOIN host h ON h.id = {} LEFT JOIN site s ON s.id = h.site_id"
 _OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
 _WAY = {  # joins from a table to the site that determines the shard
-    "site": "LEFT JOIN site s ON s.id = t.id", "host": "LEFT JOIN site s ON s.id = t.site_id",
+    "site": "LEFT JOIN site s ON s.id = t.id",
+    "host": "LEFT JOIN site s ON s.id = t.site_id",
     "dictionary": "LEFT JOIN site s ON s.dictionary_id = t.id",
-    "family": _OF_HOST.format("t.host_id"), "doubtful": _OF_HOST.format("t.host_id"),
-    "shown": _OF_HOST.format("t.host_id"),
-    "url": _OF_HOST.format("t.host_id"), "queue": _OF_HOST.format("t.host_id"),
-    "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"), "visit": _OF_URL.format("t.url_id"),
-} | dict.fromkeys(("link", "bad_link", "link_history"), _OF_URL.format("t.source")) | dict.fromkeys(
-    ("start", "alias", "page", "url_history", "page_history", "freshness", "verdict", "rendering"),
-    _OF_URL.format("t.url_id"))  # fmt: skip
+    "look": "LEFT JOIN visit v ON v.id = t.visit_id " + _OF_URL.format("v.url_id"),
+    "visit": _OF_URL.format("t.url_id"),
+    **{table: (_OF_HOST if column == "host_id" else _OF_URL).format(f"t.{column}") for table, column in OWNERS.items()},
+}
 _SHARD = {
     "robots": "shard_of_address(t.origin || '/')",
     "visit": "CASE WHEN t.url_id = 0 THEN shard_of_address(t.text) ELSE shard_of(s.key) END",
@@ -45,125 +46,107 @@ NEXT_AT = (
     "CASE WHEN t.lease_by IS NULL THEN t.next_at ELSE max(t.next_at, CAST(strftime('%s', 'now') AS "
     "INTEGER) + 1 + t.delay_s / t.rate) END"
 )
-_BODIES = """
+_BODIES = f"SELECT {BODY_COLUMNS} FROM body b LEFT JOIN xml x ON x.body_id = b.id"
+_HELD_BODIES = f"""
 WITH holder AS MATERIALIZED (
     SELECT o.body_id, min(o.url_id) AS url_id, group_concat(DISTINCT shard_of(s.key)) AS shards
     FROM (SELECT body_id, url_id FROM page UNION ALL SELECT body_id, url_id FROM page_history) o
     JOIN url u ON u.id = o.url_id JOIN host h ON h.id = u.host_id JOIN site s ON s.id = h.site_id WHERE o.body_id IS NOT NULL GROUP BY o.body_id),
 last AS MATERIALIZED (SELECT url_id, max(id) AS id FROM visit WHERE outcome = 'fetched' AND purpose = 'page' AND url_id <> 0 GROUP BY url_id)
-SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, coalesce(o.shards, '0'), coalesce(u.text, ''),
-    coalesce(v.started, u.visited, 0.0), coalesce(v.run_id, 0), coalesce(v.status, 200), coalesce(v.address, ''), v.head,
-    x.media_type, x.data
+SELECT {BODY_COLUMNS}, coalesce(o.shards, '0'), coalesce(v.run_id, 0), coalesce(u.text, ''), coalesce(v.started, u.visited, 0.0),
+    coalesce(v.status, 200), coalesce(v.address, ''), v.head
 FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id = b.id LEFT JOIN url u ON u.id = o.url_id
     LEFT JOIN last l ON l.url_id = o.url_id LEFT JOIN visit v ON v.id = l.id ORDER BY b.id
 """  # noqa: E501
+_BODY = "id, md5, size, blocks, data, dictionary_id, text"
+_KINDS = {"smallint": "int", "bigint": "int", "float8": "float", "text": "text", "bytea": "bytes"}
+_NOT_MOVED = {"host": frozenset({"lease_by"})}
 
 
-def register_shard_functions(connection: sqlite3.Connection, shard_of: Callable[[SiteKey], int]) -> None:
-    """Registers SQL functions for shards. Rows without a known site have shard 0."""
-    of_site = lru_cache(maxsize=65_536)(lambda key: 0 if key is None else shard_of(SiteKey(key)))
+class FolderRows:
+    """`moved_tables.RowStore` of a collection in a folder, in portable form.
 
-    connection.create_function("shard_of", 1, of_site, deterministic=True)
-    connection.create_function("shard_of_address", 1, lambda text: shard_of(site_key(Url(text))) if text else 0)
+    has_shards: computes the shards of rows and bodies, which a database needs; otherwise they are 0.
+    """
 
+    def __init__(self, connection: sqlite3.Connection, *, has_shards: bool = False) -> None:
+        self.connection, self._has_shards = connection, has_shards
+        if has_shards:
+            # rows without a known site have shard 0
+            of_site = lru_cache(maxsize=65_536)(lambda key: 0 if key is None else shard_of(SiteKey(key)))
+            of_address = lambda text: shard_of(site_key(Url(text))) if text else 0  # noqa: E731
+            connection.create_function("shard_of", 1, of_site, deterministic=True)
+            connection.create_function("shard_of_address", 1, of_address)
 
-def rows_out(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """Rows of a table in portable form, starting with the shard. Call `register_shard_functions` before."""
-    make = exact(table.kinds)
-    for row in reading.rows(connection.execute(_select(table, shards=True))):
-        yield (row[0], *make(row[1:]))
+    def tables(self) -> list[MovedTable]:
+        """Tables to move, with the columns that both databases have."""
+        tables = []
+        for name in TABLES:
+            own = set(columns_of(self.connection, name)) - _NOT_MOVED.get(name, frozenset())
+            kinds = LINK_KINDS if name == "link" else schema.KINDS[name]
+            kinds = {column: _KINDS[kind] for column, kind in kinds.items() if column in own}
+            if kinds:  # the table `file` exists only during a move
+                tables.append(MovedTable(name, tuple(kinds), tuple(kinds.values())))
+        return tables
 
+    def rows(self, table: MovedTable, source: str = "") -> Iterator[Row]:
+        """source: FROM clause with the table as `t`."""
+        name, make = table.name, exact(table.kinds)
+        columns = ", ".join(
+            NEXT_AT if self._has_shards and (name, column) == ("host", "next_at") else f"t.{column}"
+            for column in table.columns
+        )
+        where = f" WHERE t.{_NOT_OWN}" if name == "meta" else ""
+        shard, way = "0", ""
+        if self._has_shards and name in (_SHARD | _WAY):
+            shard, way = _SHARD.get(name, "shard_of(s.key)"), _WAY.get(name, "")
+        find = f"SELECT {shard}, {columns} FROM {source or f'{name} t'} {way}{where}"
+        for row in reading.rows(self.connection.execute(find)):
+            yield (row[0], *make(row[1:]))
 
-def touched_rows(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """As `rows_out`, for the rows whose keys are marked by `touch`."""
-    make = exact(table.kinds)
-    same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(connection, table.name))
-    source = f"temp.touched_{table.name} k CROSS JOIN {table.name} t ON {same}"
-    for row in reading.rows(connection.execute(_select(table, shards=True, source=source))):
-        yield (row[0], *make(row[1:]))
+    def touched_rows(self, table: MovedTable) -> Iterator[Row]:
+        """As `rows`, for the rows whose keys are marked by `touch`."""
+        same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(self.connection, table.name))
+        return self.rows(table, f"temp.touched_{table.name} k CROSS JOIN {table.name} t ON {same}")
 
+    def bodies(self) -> Iterator[MovedBody]:
+        contents = SqliteReader(self.connection)
+        cursor = self.connection.execute(_HELD_BODIES if self._has_shards else _BODIES)
+        while block := cursor.fetchmany(BODIES_AT_ONCE):
+            for row in block:
+                content = contents.restore(*row[6:9]) if row[6] else b""
+                body = MovedBody(*(*row[:9], content))
+                if self._has_shards:
+                    shards, run_id, url, started, status, address, head = row[9:]
+                    fetched = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_headers(head))
+                    exchange = Exchange(0, run_id, *fetched, content, "", body.id)
+                    body = body._replace(shards=tuple(map(int, shards.split(","))), exchange=exchange)
+                yield body
 
-def rows_back(connection: sqlite3.Connection, table: MovedTable) -> Iterator[Row]:
-    """As `rows_out`, without shards, for a new file."""
-    return map(exact(table.kinds), reading.rows(connection.execute(_select(table, shards=False))))
+    def clear(self, name: str) -> None:
+        """Deletes the rows of a table, except what belongs to one database."""
+        self.connection.execute(f"DELETE FROM {_base_table(name)}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
 
+    def enter(self, table: MovedTable, rows: Iterable[Row]) -> None:
+        """Inserts or replaces rows. Links: grouped by page, only for pages without links."""
+        if table.name == "link":
+            page_links.fill(self.connection, (row[1:] for row in rows))
+            return
+        self._insert(table.name, ", ".join(table.columns), (row[1:] for row in rows))
 
-def _select(table: MovedTable, *, shards: bool, source: str = "") -> str:
-    name = table.name
-    columns = ", ".join(
-        NEXT_AT if shards and (name, column) == ("host", "next_at") else f"t.{column}" for column in table.columns
-    )
-    where = f" WHERE t.{_NOT_OWN}" if name == "meta" else ""
-    shard = _SHARD.get(name) or ("shard_of(s.key)" if name in _WAY else "0")
-    return (
-        f"SELECT {f'{shard}, ' if shards else ''}{columns} FROM {source or f'{name} t'}"
-        f" {_WAY.get(name, '') if shards else ''}{where}"
-    )
+    def enter_bodies(self, bodies: Iterable[MovedBody]) -> None:
+        """Inserts or replaces bodies. Bytes from segments are compressed without a dictionary."""
+        codec = BodyCodec()
+        for body in bodies:
+            data = body.data or (codec.pack(body.content, None) if body.content else b"")
+            dictionary_id = body.dictionary_id if body.data else None
+            self._insert("body", _BODY, [(*body[:4], data, dictionary_id, body.text)])
+            if body.xml:
+                self._insert("xml", "body_id, media_type, data", [(body.id, body.media_type, body.xml)])
 
-
-def bodies_out(connection: sqlite3.Connection) -> Iterator[MovedBody]:
-    """Stored bodies, ascending by id. Call `register_shard_functions` before."""
-    contents = SqliteReader(connection)
-    cursor = connection.execute(_BODIES)
-    while block := cursor.fetchmany(BODIES_AT_ONCE):
-        for row in block:
-            (
-                body_id,
-                md5,
-                size,
-                text,
-                blocks,
-                data,
-                dictionary_id,
-                shards,
-                url,
-                started,
-                run_id,
-                status,
-                address,
-                head,
-                media_type,
-                xml,
-            ) = row
-            content = contents.restore(data, dictionary_id, text) if data else b""
-            visit = (Url(url), "page", started, 0.0, "fetched", status, "", address, unpack_headers(head))
-            exchange = Exchange(0, run_id, *visit, content, "", body_id)
-            numbers = tuple(int(shard) for shard in shards.split(","))
-            yield MovedBody(
-                body_id, md5, size, text, blocks, data, dictionary_id, content, numbers, _xml(media_type, xml), exchange
-            )
-
-
-def bodies_back(connection: sqlite3.Connection) -> Iterator[Row]:
-    """Stored bodies in the form of `MovedBody.row`, to verify a move."""
-    contents = SqliteReader(connection)
-    find = (
-        "SELECT b.id, b.md5, b.size, b.text, b.blocks, b.data, b.dictionary_id, x.media_type, x.data FROM body b LEFT"
-        " JOIN xml x ON x.body_id = b.id"
-    )
-    cursor = connection.execute(find)
-    while block := cursor.fetchmany(BODIES_AT_ONCE):
-        for *body, data, dictionary_id, media_type, xml in block:
-            content = contents.restore(data, dictionary_id, body[3]) if data else b""
-            yield (*body, content, _xml(media_type, xml))
-
-
-def _xml(media_type: str | None, data: bytes | None) -> tuple[str, bytes] | None:
-    return None if media_type is None or data is None else (media_type, data)
-
-
-def enter(connection: sqlite3.Connection, table: MovedTable, rows: Iterable[Row]) -> None:
-    """Inserts or replaces rows, within a transaction. Links: grouped by page, only for pages without links."""
-    if table.name == "link":
-        page_links.fill(connection, rows)
-        return
-    marks = ", ".join("?" * len(table.columns))
-    connection.executemany(f"INSERT OR REPLACE INTO {table.name} ({', '.join(table.columns)}) VALUES ({marks})", rows)
-
-
-def clear(connection: sqlite3.Connection, name: str) -> None:
-    """Deletes the rows of a table, except what belongs to one database. Call it within a transaction."""
-    connection.execute(f"DELETE FROM {_base_table(name)}{f' WHERE {_NOT_OWN}' if name == 'meta' else ''}")
+    def _insert(self, name: str, columns: str, rows: Iterable[Row]) -> None:
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        self.connection.executemany(f"INSERT OR REPLACE INTO {name} ({columns}) VALUES ({marks})", rows)
 
 
 @contextlib.contextmanager
@@ -246,26 +229,6 @@ def last_ids(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, 
 
 def _base_table(name: str) -> str:
     return "page_links" if name == "link" else name
-
-
-def enter_bodies(connection: sqlite3.Connection, bodies: Iterable[MovedBody]) -> None:
-    """Inserts or replaces bodies. Bytes from segments are compressed without a dictionary.
-
-    Call it within a transaction, after the table `dictionary` is filled.
-    """
-    codec = BodyCodec()
-    insert = (
-        "INSERT OR REPLACE INTO body (id, md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    )
-    enter_xml = "INSERT OR REPLACE INTO xml (body_id, media_type, data) VALUES (?, ?, ?)"
-    for body in bodies:
-        data = body.data or (codec.pack(body.content, None) if body.content else b"")
-        connection.execute(
-            insert,
-            (body.id, body.md5, body.dictionary_id if body.data else None, body.size, data, body.text, body.blocks),
-        )
-        if body.xml:
-            connection.execute(enter_xml, (body.id, *body.xml))
 
 
 def complete(connection: sqlite3.Connection, seq: int) -> None:

@@ -12,17 +12,15 @@ from periplus.errors import StoreError
 from periplus.store.notes import change_note, note
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Follow
-from periplus.store.statements import shard_of
 from periplus.values import Row
-from periplus_postgres import copying as database_copying
-from periplus_postgres import folder_rows as folder_copying
-from periplus_postgres import schema, table_rows
+from periplus_postgres import copying, folder_rows, schema, table_rows
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import Connection, columns_of, connect
 from periplus_postgres.copies import brought_up
-from periplus_postgres.copying import enter
+from periplus_postgres.copying import DatabaseRows
+from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.moved_tables import MovedTable
-from periplus_postgres.moving import Watch, moved_tables, silent
+from periplus_postgres.moving import Watch, silent
 from periplus_postgres.segments import ENDING, RecordPlace, copied_records, object_storage
 from periplus_postgres.statements import PostgresStatements
 
@@ -39,17 +37,15 @@ _ADD = "DO UPDATE SET value = {0}.value + excluded.value"
 def replace(
     connection: Connection, table: MovedTable, keys: Sequence[str], gone: Sequence[Row], rows: Iterable[Row]
 ) -> None:
-    """Inserts rows and deletes others. gone: shard and keys of rows to delete; rows: see `copying.enter`."""
+    """Inserts rows and deletes others. gone: shard and keys of rows to delete; rows: see `DatabaseRows.enter`."""
     if table.name not in schema.REFERENCE:
         PostgresStatements(connection).delete(table.name, ", ".join(keys), gone)
-        enter(connection, table, rows)
-    else:
-        if gone:
-            arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
-            same = " AND ".join(f"t.{key} = k.{key}" for key in keys)
-            drop = f"DELETE FROM {table.name} t USING unnest({arrays}) k({', '.join(keys)}) WHERE {same}"
-            connection.execute(drop.encode(), columns_of([row[1:] for row in gone], len(keys)))
-        enter(connection, table, rows)
+    elif gone:
+        arrays = ", ".join(f"%s::{schema.KINDS[table.name][key]}[]" for key in keys)
+        same = " AND ".join(f"t.{key} = k.{key}" for key in keys)
+        drop = f"DELETE FROM {table.name} t USING unnest({arrays}) k({', '.join(keys)}) WHERE {same}"
+        connection.execute(drop.encode(), columns_of([row[1:] for row in gone], len(keys)))
+    DatabaseRows(connection).enter(table, rows)
 
 
 def add_to_tally(connection: Connection, changes: Mapping[Row, int]) -> None:
@@ -150,8 +146,8 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
         schema.check(database, address.collection)
         if workers := table_rows.workers_at_work(database):
             raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
-        database_copying.remove_time_limits(database)
-        database_copying.merge_inbox(database, address.collection)
+        copying.remove_time_limits(database)
+        copying.merge_inbox(database, address.collection)
         with changing(store, watch) as (folder, follow):
             yield folder, follow
         _fill_holes(database)
@@ -160,7 +156,7 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
 def shrink(store: str) -> None:
     """Returns the space of deleted rows to the server's disk by rewriting the tables."""
     with contextlib.closing(connect(address_of(store))) as database:
-        database_copying.remove_time_limits(database)
+        copying.remove_time_limits(database)
         schema.shrink(database)
 
 
@@ -195,31 +191,25 @@ def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]
 
 @contextlib.contextmanager
 def _replicate(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
-    tables = {table.name: table for table in moved_tables(database, connection)}
-    with folder_copying.trace_changes(folder, connection, tables) as before:
-        for side in (before, connection):
-            folder_copying.register_shard_functions(side, shard_of)
+    tables = {table.name: table for table in FolderRows(connection).tables()}
+    with folder_rows.trace_changes(folder, connection, tables) as past:
+        before, now = FolderRows(past, has_shards=True), FolderRows(connection, has_shards=True)
         yield
-        with database_copying.translate_errors(), database.transaction():
+        with copying.translate_errors(), database.transaction():
             for table in tables.values():
-                _replicate_table(database, table, before, connection)
-            runs = _parts(tables["run"], "id")
-            left = {row[1:] for row in folder_copying.touched_rows(connection, runs)}
-            drop_runs(database, [key for (key,) in set(folder_copying.touched_keys(connection, "run")) - left])
+                _replicate_table(database, table, before, now)
+            left = {row[1:] for row in now.touched_rows(_parts(tables["run"], "id"))}
+            drop_runs(database, [key for (key,) in set(folder_rows.touched_keys(connection, "run")) - left])
             drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
-            drop_dictionaries(database, (key for (key,) in folder_copying.touched_keys(connection, "dictionary")))
-            database_copying.note_change(database)
-            advance_sequences(
-                database, folder_copying.last_ids(connection, _ID_TABLES), folder_copying.last_seq(connection)
-            )
+            drop_dictionaries(database, (key for (key,) in folder_rows.touched_keys(connection, "dictionary")))
+            copying.note_change(database)
+            advance_sequences(database, folder_rows.last_ids(connection, _ID_TABLES), folder_rows.last_seq(connection))
 
 
-def _replicate_table(
-    database: Connection, table: MovedTable, before: reading.Connection, now: reading.Connection
-) -> None:
+def _replicate_table(database: Connection, table: MovedTable, before: FolderRows, now: FolderRows) -> None:
     """Replicates the touched rows of a table."""
-    touched = folder_copying.touched_keys(now, table.name)
-    folder_copying.touch(before, table.name, touched)
+    touched = folder_rows.touched_keys(now.connection, table.name)
+    folder_rows.touch(before.connection, table.name, touched)
     if not touched or table.name == "dictionary":
         return
     if table.name == "tally":
@@ -231,9 +221,9 @@ def _replicate_table(
             changes = _changes(_parts(table, "id", name), before, now)
             add_to_runs(database, {(*key, name): change for key, change in changes.items()})
     else:
-        keys = folder_copying.keys_of(now, table.name)
-        gone = set(folder_copying.touched_rows(before, _parts(table, *keys)))
-        replace(database, table, keys, list(gone), folder_copying.touched_rows(now, table))
+        keys = folder_rows.keys_of(now.connection, table.name)
+        gone = set(before.touched_rows(_parts(table, *keys)))
+        replace(database, table, keys, list(gone), now.touched_rows(table))
 
 
 def _parts(table: MovedTable, *columns: str) -> MovedTable:
@@ -241,15 +231,13 @@ def _parts(table: MovedTable, *columns: str) -> MovedTable:
     return MovedTable(table.name, columns, tuple(kinds[column] for column in columns))
 
 
-def _changes(table: MovedTable, before: reading.Connection, now: reading.Connection) -> dict[Row, int]:
+def _changes(table: MovedTable, before: FolderRows, now: FolderRows) -> dict[Row, int]:
     """Growth of each counter (the last column)."""
-    old, new = (
-        {row[1:-1]: int(str(row[-1])) for row in folder_copying.touched_rows(side, table)} for side in (before, now)
-    )
+    old, new = ({row[1:-1]: int(str(row[-1])) for row in side.touched_rows(table)} for side in (before, now))
     return {key: new.get(key, 0) - old.get(key, 0) for key in old.keys() | new.keys()}
 
 
-def _bodies(before: reading.Connection, tables: Iterable[MovedTable]) -> list[Row]:
+def _bodies(before: FolderRows, tables: Iterable[MovedTable]) -> list[Row]:
     """(shard, body) of pages whose rows were touched, before the change."""
-    rows = (row for table in tables for row in folder_copying.touched_rows(before, _parts(table, "body_id")))
+    rows = (row for table in tables for row in before.touched_rows(_parts(table, "body_id")))
     return list(dict.fromkeys(row for row in rows if row[1] is not None))

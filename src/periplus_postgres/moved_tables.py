@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import xxhash
 
 from periplus.model.collection import Exchange
-from periplus.values import Row, frozen
+from periplus.values import Row
 
 WRITTEN_BACK = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "certificate", "file")
 """Tables that are changed in the local copy of a database's collection and then in the database: users' decisions, and
@@ -29,12 +29,20 @@ computed results.
 FILES = tuple(  # files of a folder that are stored in the table `file`
     f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
 )
+OWNERS = {
+    **dict.fromkeys(("url", "queue", "family", "doubtful", "shown"), "host_id"),
+    **dict.fromkeys(("start", "alias", "page", "url_history", "page_history"), "url_id"),
+    **dict.fromkeys(("freshness", "verdict", "rendering"), "url_id"),
+    **dict.fromkeys(("link", "bad_link", "link_history"), "source"),
+}
+"""The column that refers to a row's host, or to its URL, and so decides its shard and its part of the web."""
+MOVING = "moving"  # key of `meta` of an incomplete target: its source, and what is written
 CHANGES = "changes"  # key of `meta`: number of changes of a collection in a database by others than crawls
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
     | {"copied", "busy_until", "as_of"}  # keys of a local copy
-    | {CHANGES}
+    | {CHANGES, MOVING}
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1
@@ -55,9 +63,8 @@ class MovedTable(NamedTuple):
         return "bytes" in self.kinds
 
 
-@frozen
-class MovedBody:
-    """The stored content of one or more pages; text and blocks are compressed.
+class MovedBody(NamedTuple):
+    """The stored content of one or more pages; text, blocks and xml are compressed.
 
     data: the compressed bytes, with the dictionary of this id; empty if they are stored elsewhere or not at all.
     content: the uncompressed bytes. shards: of the pages with this body. exchange: the visit that fetched it, as far as
@@ -67,19 +74,34 @@ class MovedBody:
     id: int
     md5: bytes
     size: int
-    text: bytes | None
     blocks: bytes | None
+    media_type: str | None  # of xml
+    xml: bytes | None
     data: bytes
     dictionary_id: int | None
+    text: bytes | None
     content: bytes
-    shards: tuple[int, ...]
-    xml: tuple[str, bytes] | None  # (media type, compressed XML)
-    exchange: Exchange | None
+    shards: tuple[int, ...] = ()
+    exchange: Exchange | None = None
 
     @property
     def row(self) -> Row:
-        """Values that must be equal after the move."""
-        return (self.id, self.md5, self.size, self.text, self.blocks, self.content, self.xml)
+        """Values that must be equal after the move, as a row of a table without shards."""
+        return (0, *self[:6], self.text, self.content)
+
+
+BODY_COLUMNS = "b.id, b.md5, b.size, b.blocks, x.media_type, x.data, b.data, b.dictionary_id, b.text"
+"""Values of a MovedBody up to `text`, from `body b LEFT JOIN xml x`."""
+
+
+class RowStore(Protocol):
+    """Rows of a collection in a folder or a database. Each row starts with its shard, 0 if the table has no shards."""
+
+    def rows(self, table: MovedTable) -> Iterator[Row]: ...
+    def bodies(self) -> Iterator[MovedBody]: ...
+    def clear(self, name: str) -> None: ...
+    def enter(self, table: MovedTable, rows: Iterable[Row]) -> None: ...
+    def enter_bodies(self, bodies: Iterable[MovedBody]) -> None: ...
 
 
 class Sum:
@@ -108,11 +130,11 @@ def _short(value: object) -> object:
     return xxhash.xxh3_128_digest(value) if isinstance(value, bytes) and len(value) > LONG_BYTES else value
 
 
-def sum_rows(rows: Iterable[Row], total: Sum, *, skip: int = 0) -> Iterator[Row]:
-    """Yields the rows and adds them to a sum, without their first `skip` values."""
+def sum_of(rows: Iterable[Row], *, has_bytes: bool = True) -> Sum:
+    total = Sum(has_bytes=has_bytes)
     for row in rows:
-        total.add(row[skip:])
-        yield row
+        total.add(row)
+    return total
 
 
 def exact(kinds: Sequence[str]) -> Callable[[Row], Row]:

@@ -53,6 +53,10 @@ CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_name_expression("kinds
 FROM page_links p,
     ROWS FROM (unnest(p.targets), json_array_elements_text(p.words::json)) WITH ORDINALITY AS l(target, word, place);
 """  # noqa: E501
+LINK_KINDS: Final = {  # types of the view, without the shard
+    **{"source": "bigint", "target": "bigint", "kind": "text", "position": "text", "nofollow": "smallint"},
+    **{"anchor": "text", "fragments": "text", "times": "bigint", "first_seen": "float8", "last_seen": "float8"},
+}
 # Rows up to 8 KB are stored uncompressed: compression took longer than everything else for a page's links.
 TABLE: Final = """
 CREATE TABLE page_links (

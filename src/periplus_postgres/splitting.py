@@ -20,30 +20,32 @@ from periplus.store import runs
 from periplus.store.part_messages import IDENTITY, LEFT_ASIDE, PART
 from periplus.store.sqlite import schema
 from periplus.store.url_state import RAISABLE_REASONS
-from periplus.urls.hosts import host_key
-from periplus.urls.web_parts import WebPart, part_of
+from periplus.urls.hosts import WebPart, host_key, part_of
 from periplus_postgres import folder_rows
 from periplus_postgres.exchange import PLACE, exchange_place
-from periplus_postgres.moved_tables import OWN_META, TABLES, Sum
+from periplus_postgres.moved_tables import OWN_META, OWNERS, TABLES, sum_of
 from periplus_postgres.moving import Watch, into_database, silent
 
 SPLIT = "split"  # in meta of the collection and its parts: id of the split
 # A row belongs to the part of its host. Conditions may refer to tables filled before. `main` is the part, `source` the
 # collection.
-_OF_HOST = "host_id IN (SELECT id FROM main.host)"
 _OF_URL = "url_id IN (SELECT id FROM main.url)"
-_OF_SOURCE = "source IN (SELECT id FROM main.url)"
 _BODIES = "SELECT body_id FROM {0}.page WHERE body_id > 0 UNION SELECT body_id FROM {0}.page_history WHERE body_id > 0"
 _DICTIONARIES = "SELECT dictionary_id FROM main.body UNION SELECT dictionary_id FROM main.site"
 _ROWS = {
-    "host": "is_own_host(key)", "site": "id IN (SELECT site_id FROM main.host)", "url": _OF_HOST,
-    "robots": "is_own_host(substr(origin, instr(origin, '://') + 3))", "queue": _OF_HOST, "family": _OF_HOST,
-    "doubtful": _OF_HOST, "shown": _OF_HOST,
-    **dict.fromkeys(("start", "alias", "page", "url_history", "page_history", "freshness", "verdict", "rendering",
-                     "issue"), _OF_URL),
-    "visit": f"{_OF_URL} OR (url_id = 0 AND is_own_url(text))", "look": "visit_id IN (SELECT id FROM main.visit)",
-    **dict.fromkeys(("page_links", "bad_link", "link_history"), _OF_SOURCE),
-}  # fmt: skip
+    "host": "is_own_host(key)",
+    "site": "id IN (SELECT site_id FROM main.host)",
+    "robots": "is_own_host(substr(origin, instr(origin, '://') + 3))",
+    **{
+        "page_links"
+        if table == "link"
+        else table: f"{column} IN (SELECT id FROM main.{'host' if column == 'host_id' else 'url'})"
+        for table, column in OWNERS.items()
+    },
+    "issue": _OF_URL,
+    "visit": f"{_OF_URL} OR (url_id = 0 AND is_own_url(text))",
+    "look": "visit_id IN (SELECT id FROM main.visit)",
+}
 """Tables whose rows each belong to one part, in the order in which they are filled."""
 _SHARED_ROWS = {
     "body": f"id IN ({_BODIES.format('main')})",
@@ -145,10 +147,7 @@ def _copy_rows(draft: sqlite3.Connection, table: str, condition: str) -> int:
     columns = ", ".join(folder_rows.columns_of(draft, table))
     find = f"SELECT {columns} FROM source.{table} WHERE {condition}"
     draft.execute(f"INSERT INTO main.{table} ({columns}) {find}")
-    left, arrived = Sum(), Sum()
-    for total, query in ((left, find), (arrived, f"SELECT {columns} FROM main.{table}")):
-        for row in draft.execute(query):
-            total.add(row)
+    left, arrived = (sum_of(draft.execute(query)) for query in (find, f"SELECT {columns} FROM main.{table}"))
     if left != arrived:
         raise StoreError(f"the table {table} was not copied completely: {left} were sent, {arrived} arrived.")
     return left.rows

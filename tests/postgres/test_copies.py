@@ -18,6 +18,7 @@ from periplus_postgres import copies, folder_rows
 from periplus_postgres.connection import connect
 from periplus_postgres.copies import local_copy
 from periplus_postgres.copying import note_change
+from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.moved_tables import TABLES, WRITTEN_BACK
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND
@@ -46,7 +47,7 @@ def rows(folder):
         asked["page"] = f"SELECT {', '.join(columns)} FROM page"
         asked["meta"] = "SELECT * FROM meta WHERE name NOT IN ('copied', 'as_of')"
         tables = {name: sorted(map(repr, connection.execute(ask).fetchall())) for name, ask in asked.items()}
-        return tables | {"body": sorted(map(repr, folder_rows.bodies_back(connection)))}
+        return tables | {"body": sorted(repr(body.row) for body in FolderRows(connection).bodies())}
 
 
 def anew(address, cache):
@@ -101,10 +102,8 @@ def test_an_updated_copy_equals_a_new_copy(address, cache):
 def test_a_copy_is_not_scanned_without_changes(address, cache, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
-    tables, enter = [], folder_rows.enter
-    monkeypatch.setattr(
-        folder_rows, "enter", lambda folder, table, rows: enter(folder, table, tables.append(table) or rows)
-    )
+    tables, enter = [], FolderRows.enter
+    monkeypatch.setattr(FolderRows, "enter", lambda self, table, rows: enter(self, table, tables.append(table) or rows))
 
     def copied_tables():
         tables.clear()
@@ -172,7 +171,7 @@ def test_an_interrupted_copy_is_unchanged_and_can_continue(address, cache, monke
         for pages in (5, 20):
             crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=pages)
             with monkeypatch.context() as broken, pytest.raises(ZeroDivisionError):
-                broken.setattr(folder_rows, "enter_bodies", lambda *args: 1 // 0)
+                broken.setattr(FolderRows, "enter_bodies", lambda *args: 1 // 0)
                 local_copy(address.text)
             brought_up(address.text, cache)
 

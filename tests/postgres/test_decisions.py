@@ -221,7 +221,7 @@ from periplus_studies.results import mark_sites
 from periplus_studies.model import SiteMark, SiteStatus
 from periplus_postgres import copying
 if sys.argv[2] == "written":
-    copying.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
+    copying.DatabaseRows.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
 with editing(sys.argv[1]) as folder:
     mark_sites(folder, [SiteMark("e.org", SiteStatus.IN)], 6.0)
     (folder / "topics").mkdir(exist_ok=True)

@@ -18,6 +18,7 @@ import click
 
 from periplus.cli import HELP_ALL
 from periplus.cli.options import LongCommand
+from periplus.features import service
 from periplus.model.tables import EXPORTS, VIEWS, Column
 from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, rows
 
@@ -290,15 +291,13 @@ def _entry(name: str, value: Any) -> Iterator[str]:
 
 
 def _pages(folder: Path, command: click.Command) -> dict[Path, str]:
-    from periplus.model.dataset import TABLES  # with NumPy
-
     return {
         folder / "cli.md": cli_reference(command),
         folder / "settings.md": settings_reference(),
         folder / "sql.md": tables_reference(_SQL, VIEWS),
         folder / "exports.md": tables_reference(_EXPORTS, EXPORTS),
         folder / "api.md": python_reference(),
-        folder / "parquet.md": tables_reference(_PARQUET, TABLES),
+        folder / "parquet.md": tables_reference(_PARQUET, service("tables of a dataset")),
     }
 
 

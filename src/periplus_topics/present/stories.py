@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from io import StringIO
 from itertools import accumulate
-from textwrap import wrap
 from typing import Any, TextIO
+
+import numpy as np
+from markupsafe import Markup
 
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey
@@ -27,10 +29,10 @@ from periplus.present.draw import (
     short_names,
     write_sheet,
 )
-from periplus.present.markup import document, macros, text
+from periplus.present.markup import document, macros, text, text_lines
 from periplus.present.tables import align, json_text, write_table
-from periplus.present.wording import cells, count_of, fit, iso, number, text_bar, utc, visible
-from periplus.values import JsonObject
+from periplus.present.wording import cells, count_of, iso, number, text_bar, utc, visible
+from periplus.values import JsonObject, fields_of
 from periplus_topics.model import (
     Cascades,
     Edition,
@@ -50,34 +52,15 @@ ORDER_WORDS = {
     Order.LINKS: "by dates and the direction of links",
     Order.FIRST_SEEN: "partly by the time of discovery",
 }
-MOST_SITES = 4  # of a story in the list
-MOST_DIGESTS = 5
+OWN = "periplus_topics.present"
 _DAY_S = 86_400.0
 
 
-def stories_lines(stories: Stories, width: int, most: int) -> Iterator[str]:
+def stories_lines(stories: Stories, width: int, most: int) -> list[str]:
     """A summary, then two lines a story, the weightiest first. most: stories shown; -1: all."""
     shown = stories.stories if most < 0 else stories.stories[:most]
-    count = count_of(len(stories.stories), "story", "stories")
-    yield (
-        f"{count} on {count_of(sum(len(story.pages) for story in stories.stories), 'page')}; "
-        f"{count_of(stories.pages, 'page')} of {count_of(len(stories.posts), 'site')} compared"
-    )
-    dated = ", ".join(f"{source.value} {number(pages)}" for source, pages in stories.dated)
-    yield fit(f"dated by {dated}", width).rstrip()
-    for place, story in enumerate(shown, 1):
-        sites = ", ".join(story.sites[:MOST_SITES]) + (", ..." if len(story.sites) > MOST_SITES else "")
-        yield ""
-        yield f"{place:>3}  {fit(visible(story.title), width - 5)}".rstrip()
-        yield f"     {fit(f'{_extent(story)}, {_when(story)}: {visible(sites)}', width - 5)}".rstrip()
-    if len(shown) < len(stories.stories):
-        yield ""
-        yield f"     and {count_of(len(stories.stories) - len(shown), 'more story', 'more stories')}: -n -1 shows all"
-    if stories.digests:
-        yield ""
-        named = ", ".join(visible(url) for url in stories.digests[:MOST_DIGESTS])
-        more = f" and {number(len(stories.digests) - MOST_DIGESTS)} more" if stories.digests[MOST_DIGESTS:] else ""
-        yield f"Left out because they cover several stories: {named}{more}"
+    pages = sum(len(story.pages) for story in stories.stories)
+    return text_lines("stories.txt", OWN, stories=stories, shown=shown, pages=pages, extent=_extent, width=width)
 
 
 def _extent(story: Story) -> str:
@@ -94,38 +77,16 @@ def iso_date(date: PageDate) -> str:
     return iso(date.when)[:10] if date.whole_day else iso(date.when)
 
 
-def _when(story: Story) -> str:
-    first = story.pages[0].date
-    seen = "seen " if first.source is DateOrigin.FIRST_SEEN else ""
-    return seen + utc(first.when, "%d %B %Y")
-
-
-def cascade_lines(story: Story, width: int) -> Iterator[str]:
+def cascade_lines(story: Story, width: int) -> list[str]:
     """One story, its pages in order, with time, site and source."""
-    yield visible(story.title)
-    yield f"{_extent(story)}, ordered {ORDER_WORDS[story.order]}"
-    if story.disordered:
-        yield f"{count_of(story.disordered, 'link')} from a page dated before its link target"
-    yield ""
-    site_width = min(max(cells(page.site) for page in story.pages), 30)
-    cited = dict(reversed(story.links))  # of several the first
-    copied = {later: (earlier, share) for later, earlier, share in story.near}
-    for place, page in enumerate(story.pages):
-        after = delay(page.date, story.pages[0].date) if place else utc(page.date.when, "%d %b %Y")
-        origin = _origin(story, cited.get(place), copied.get(place)) if place else "the source"
-        row = f"{place + 1:>3}  {fit(after, 11)}  {fit(visible(page.site), site_width)}  {origin}"
-        yield fit(f"{row}, dated by {page.date.source.value}", max(width, 40)).rstrip()
-        yield fit(f"     {visible(page.url)}", max(width, 40)).rstrip()
-
-
-def _origin(story: Story, cited: int | None, copied: tuple[int, float] | None) -> str:
-    """Where a page has its story from; cited, copied: the pages that it links to and has text of."""
-    origins = []
-    if copied is not None:
-        origins.append(f"has {copied[1]:.0%} of {story.pages[copied[0]].site} ({copied[0] + 1})")
-    if cited is not None:
-        origins.append(f"links to {story.pages[cited].site} ({cited + 1})")
-    return visible(", ".join(origins)) or "linked to later"
+    pages = range(len(story.pages))
+    links = dict(reversed(story.links))  # of several the first
+    copies = {later: (earlier, share) for later, earlier, share in story.near}
+    return text_lines(
+        "cascade.txt", OWN, story=story, extent=_extent, ordered=ORDER_WORDS[story.order], delay=delay,
+        links=[links.get(place) for place in pages], copies=[copies.get(place) for place in pages],
+        site_width=min(max(cells(page.site) for page in story.pages), 30), width=max(width, 40),
+    )  # fmt: skip
 
 
 def delay(date: PageDate, first: PageDate) -> str:
@@ -148,7 +109,7 @@ def write_stories_json(stories: Stories, out: TextIO) -> None:
             "title": story.title, "sites": list(story.sites), "order": story.order.value,
             "disordered_links": story.disordered,
             "pages": [
-                {"url": page.url, "site": page.site, "title": page.title, "language": page.language,
+                {**fields_of(page, "url site title language"),
                     "date": iso_date(page.date),
                  "dated_by": page.date.source.value, "whole_day": page.date.whole_day, "placed_by": page.order.value}
                 for page in story.pages
@@ -188,9 +149,7 @@ def edition_values(edition: Edition, limit: int, waiting: bool) -> JsonObject:
 def _entry_json(entry: Entry, kind: str) -> JsonObject:
     pages = [
         {
-            "url": page.url,
-            "site": page.site,
-            "title": page.title,
+            **fields_of(page, "url site title"),
             "date": iso_date(page.date),
             "by": page.date.source,
         }
@@ -199,8 +158,7 @@ def _entry_json(entry: Entry, kind: str) -> JsonObject:
     return {
         "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title,
         "published": iso_date(entry.story.pages[0].date),
-        "updated": iso_date(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
-        "sentence": entry.sentence,
+        "updated": iso_date(entry.latest), **fields_of(entry, "weight relevance sentence"),
         "keywords": list(entry.keywords), "words": entry.words, "alt": entry.alt,
         "pages": pages, "links": list(entry.story.links),
     }  # fmt: skip
@@ -314,33 +272,27 @@ SHARES = {
     Objective.DT: "of the time that could be saved",
     Objective.PA: "of the sites that could be ahead of",
 }
-MISSED_STORIES = 5
 _COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 
 
 def influence_lines(
     cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, width: int
-) -> Iterator[str]:
+) -> list[str]:
     """The choice with what each site adds, the coverage as bars, how good that is, what is missed."""
-    stories = len(cascades.offsets) - 1
-    yield (
-        f"{count_of(len(influence.chosen), 'site')} of {number(len(cascades.sites))} that {GOALS[objective]} "
-        f"({count_of(stories, 'story', 'stories')})"
-    )
-    yield ""
     columns = 5 if any(choice.cost != 1 for choice in influence.chosen) else 4
     rows = [("", "site", "adds", "all", "posts")[:columns]]
     for place, choice in enumerate(influence.chosen, 1):
         values = (f"{choice.gain:.1%}", f"{choice.value:.1%}", number(round(choice.cost)))
         rows.append((f"  {place}", clip(cascades.sites[choice.site], 32), *values)[:columns])
     lines = list(align(rows, {0, 2, 3, 4}))
-    yield lines[0]
     room = max(width - max(map(cells, lines)) - 4, 10)
-    for line, choice in zip(lines[1:], influence.chosen, strict=True):
-        yield f"{line}  {text_bar(choice.value, room)}"
-    yield ""
-    yield from verdict_lines(influence, objective, ahead)
-    yield from _missed_lines(cascades, influence)
+    bars = ["", *(f"  {text_bar(choice.value, room)}" for choice in influence.chosen)]
+    return text_lines(
+        "influence.txt", OWN, influence=influence, cascades=cascades, goal=GOALS[objective],
+        table=[Markup(line + bar) for line, bar in zip(lines, bars, strict=True)],
+        verdict=list(verdict_lines(influence, objective, ahead)), stories=len(cascades.offsets) - 1,
+        sizes=np.diff(cascades.offsets),
+    )  # fmt: skip
 
 
 def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | None) -> Iterator[str]:
@@ -359,21 +311,6 @@ def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | N
             f"{count_of(ahead.stories, 'story', 'stories')}: {_last(ahead.later):.2%};"
             f" the busiest sites {_last(ahead.most_posts):.2%}, the best choice in hindsight {ahead.hindsight:.2%}."
         )
-
-
-def _missed_lines(cascades: Cascades, influence: Influence) -> Iterator[str]:
-    stories = len(cascades.offsets) - 1
-    if not influence.missed:
-        yield "No story is missed."
-        return
-    sizes = cascades.offsets[1:] - cascades.offsets[:-1]
-    yield (
-        f"Missed: {count_of(len(influence.missed), 'story', 'stories')} of {number(stories)}, the largest on "
-        f"{count_of(int(sizes[influence.missed[0]]), 'site')}."
-    )
-    for story in influence.missed[:MISSED_STORIES]:
-        if cascades.titles[story]:
-            yield f"      {visible(cascades.titles[story])} ({count_of(int(sizes[story]), 'site')})"
 
 
 def _last(values: Sequence[float]) -> float:
@@ -402,13 +339,12 @@ def write_influence_json(
     """
     whole: dict[str, object] = {
         "objective": objective.value, "sites": len(cascades.sites), "stories": len(cascades.offsets) - 1,
-        "budget": influence.budget,
-        "value": influence.value, "lp_bound": influence.lp_bound, "online_bound": influence.online_bound,
+        **fields_of(influence, "budget value lp_bound online_bound"),
         "share_of_bound": _share(influence.value, influence.lp_bound),
         "rule": influence.rule, "evaluations": influence.evaluations,
         "most_posts": _last(influence.most_posts),
         "chosen": [
-            {"site": cascades.sites[choice.site], "gain": choice.gain, "value": choice.value, "cost": choice.cost,
+            {"site": cascades.sites[choice.site], **fields_of(choice, "gain value cost"),
                 "adds_stories": list(choice.first_of)}
             for choice in influence.chosen
         ],
@@ -472,7 +408,7 @@ def influence_page(cascades: Cascades, influence: Influence, objective: Objectiv
 
     No script; crawled text is escaped.
     """
-    html: Any = macros("influence.html", "periplus_topics.present")
+    html: Any = macros("influence.html", OWN)
     drawing = StringIO()
     write_coverage_svg(cascades, influence, objective, ahead, drawing)
     head = f"<h1>Sites worth reading</h1><p>{text(' '.join(verdict_lines(influence, objective, ahead)))}</p>"
@@ -484,46 +420,10 @@ def influence_page(cascades: Cascades, influence: Influence, objective: Objectiv
     return document("Sites worth reading", head, body, rules=_PAGE_STYLE)
 
 
-LINE_CELLS = 100
-MOST_WORDS = 20
-
-
-def topic_lines(topic: Topic) -> Iterator[str]:
+def topic_lines(topic: Topic) -> list[str]:
     """For reading, at a terminal."""
     positives = sum(mark.positive for mark in topic.examples)
-    yield (
-        f"{topic.name}: {positives:,} positive examples, {len(topic.examples) - positives:,} "
-        f"negative, {topic.background:,} background pages"
-    )
-    report = topic.report
-    scores = report.scores
-    measures = {
-        "F": scores.f,
-        "precision": scores.precision,
-        "recall": scores.recall,
-        "average precision": scores.average_precision,
-    }
-    yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
-    low, high = report.f_interval
-    yield f"  F, 90 % interval   {low:.3f} to {high:.3f}"
-    if report.curve:
-        yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
-    for source, recall in report.held_out:
-        yield f"  trained without {visible(source)}: recall on it {recall:.3f}"
-    for side, words in (
-        ("for it", [word for word in report.telling if word.weight > 0]),
-        ("against", [word for word in report.telling if word.weight < 0]),
-    ):
-        if words:
-            yield from wrap(
-                f"{side}: " + ", ".join(visible(word.word) for word in words[:MOST_WORDS]),
-                LINE_CELLS,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_on_hyphens=False,
-            )
-    for warning in report.warnings:
-        yield from wrap(f"Note: {visible(warning)}", LINE_CELLS, initial_indent="  ", subsequent_indent="    ")
+    return text_lines("topic.txt", OWN, topic=topic, report=topic.report, positives=positives)
 
 
 def topic_values(topic: Topic) -> JsonObject:
