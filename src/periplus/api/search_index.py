@@ -45,7 +45,7 @@ from periplus.retrieval.index import (
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.datasets import redirects as all_redirects
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import changes, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.listing import SqliteReader
@@ -60,7 +60,7 @@ from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 # are made.
 
 BATCH_PAGES = 50  # read at a time
-LOT_BYTES = 32_000_000  # pages read but not yet marked: some 500 pages of 4,000 words
+LOT_BYTES = 40_000_000  # pages read but not yet marked: some 700 pages of 2,500 words
 LINKS_AT_ONCE = 1 << 20  # per PageRank iteration: 25 MB
 # time between two commits and between two polls for changes
 LOOK_S = 2.0
