@@ -19,8 +19,8 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of, number, utc, visible
+from periplus.store.datasets import redirect_hops
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.analysis_rows import redirect_hops
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
@@ -162,7 +162,7 @@ class _Copy:
     def _other_paths(self) -> dict[UrlId, str]:
         """Paths for redirects and aliases, which point to the file of their target."""
         leads = dict(other_addresses(self._connection))
-        sources, targets, _ = redirect_hops(self._connection)
+        sources, targets, _ = redirect_hops(SqliteReader(self._connection))
         leads |= dict(zip(map(UrlId, sources.tolist()), map(UrlId, targets.tolist()), strict=True))
         paths: dict[UrlId, str] = {}
         for source in leads:

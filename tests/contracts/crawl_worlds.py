@@ -9,7 +9,8 @@ import time
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import runs as collection_runs
-from periplus.store.sqlite import checks, schema
+from periplus.store import checks
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id

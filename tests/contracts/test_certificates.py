@@ -15,7 +15,8 @@ from periplus.api.page_notes import _certificate_notes, take_certificates
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, Url
 from periplus.settings import FetchLimits, Identity, Settings
-from periplus.store.sqlite import page_notes, reading
+from periplus.store import page_notes
+from periplus.store.sqlite import reading
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
 from periplus_postgres.moving import into_database, silent

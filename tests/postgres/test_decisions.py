@@ -21,7 +21,8 @@ from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Certificate
-from periplus.store.sqlite import page_notes, reading, schema
+from periplus.store import page_notes
+from periplus.store.sqlite import reading, schema
 from periplus_postgres import connection
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect

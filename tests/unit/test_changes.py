@@ -11,7 +11,8 @@ import pytest
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
 from periplus.store.bodies import pack_blocks
-from periplus.store.sqlite import changes, schema, text_rows
+from periplus.store import changes, text_rows
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
 
 BLOCKS = Blocks.of(

@@ -11,8 +11,9 @@ import pytest
 from periplus.api.duplicates import duplicate_groups
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.settings import Settings, Storage
-from periplus.store.sqlite import reading, site_rows, text_rows
-from periplus.store.sqlite.site_rows import LinkBlock
+from periplus.store import site_rows, text_rows
+from periplus.store.sqlite import reading
+from periplus.store.site_rows import LinkBlock
 from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
 from stored import stored

@@ -19,7 +19,8 @@ from periplus.api.inlink_index import InlinkIndexes, make
 from periplus.api.tables import Browser, TableQuery
 from periplus.model.collection import Deletion
 from periplus.model.graph import NAV, PART, place_of_ends
-from periplus.store.sqlite import inlinks, reading
+from periplus.store import inlinks
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored

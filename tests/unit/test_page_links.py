@@ -13,7 +13,8 @@ from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
 from periplus.model.tables import LINKS
 from periplus.store.page_links import LINKS_AT_MOST, PageLink
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
-from periplus.store.sqlite import listing, page_links, schema, site_rows
+from periplus.store import site_rows
+from periplus.store.sqlite import listing, page_links, schema
 from periplus.store.statements import SQLITE
 from periplus.store.views import select
 from periplus.urls.canonical import canonical, url_id

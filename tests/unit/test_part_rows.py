@@ -8,7 +8,8 @@ import pytest
 from periplus.model.visit import Headers
 from periplus.model.web import Url
 from periplus.store.bodies import pack_headers
-from periplus.store.sqlite import schema, site_rows
+from periplus.store import site_rows
+from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 
 A, B = "http://h/a.png", "http://h/b.png"

@@ -15,7 +15,7 @@ from periplus.model.page import Part
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.text_rows import source_rows, write_parts
+from periplus.store.text_rows import source_rows, write_parts
 from stored import stored
 
 HOME = "https://e.org/"

@@ -24,7 +24,8 @@ from periplus.model.job import JobProgress
 from periplus.retrieval import index as search_index
 from periplus.retrieval.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
 from periplus.settings import Searching
-from periplus.store.sqlite import changes, reading, site_rows, text_rows
+from periplus.store import changes, site_rows, text_rows
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored

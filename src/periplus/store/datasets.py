@@ -27,6 +27,7 @@ from periplus.model.web import SiteKey
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
 from periplus.store.reader import CollectionReader
+from periplus.store.site_rows import clicks_of
 from periplus.store.views import by_key, numeric
 from periplus.values import Row, frozen
 
@@ -85,6 +86,22 @@ def redirects(reader: CollectionReader) -> LinkRows:
     return LinkRows(*pairs(reader, _REDIRECTS.format(beside("l", "u"), beside("u", "a"))))
 
 
+_HOPS = """
+SELECT source, target, status FROM (
+    SELECT l.source, l.target, coalesce(u.status, 0) AS status,
+        row_number() OVER (PARTITION BY l.source ORDER BY l.last_seen DESC, l.target) AS place
+    FROM url u JOIN link l ON {}l.source = u.id WHERE u.reason = 'redirect' AND l.kind = 'redirect') r WHERE place = 1
+"""
+
+
+def redirect_hops(reader: CollectionReader) -> tuple[Ints, Ints, Ints16]:
+    """(sources, targets, statuses) of all redirects as last seen, one per source, ascending."""
+    find = _HOPS.format(reader.statements.dialect.beside("l", "u"))
+    hops = np.concatenate([np.zeros((0, 3), np.int64), *reader.numbers(find, 3)])
+    hops = hops[np.argsort(hops[:, 0])]
+    return hops[:, 0], hops[:, 1], hops[:, 2].clip(0, 999).astype(np.int16)
+
+
 def pairs(reader: CollectionReader, find: str) -> tuple[Ints, Ints]:
     """Reads two integer columns."""
     rows = np.concatenate([np.zeros((0, 2), np.int64), *reader.numbers(find, 2)])
@@ -105,7 +122,7 @@ class StoredSites:
         return UrlRows.of(self._blocks(find + self._reader.of_site(site)))
 
     def links(self, site: SiteKey) -> LinkRows:
-        return self._reader.clicks_of(site)
+        return clicks_of(self._reader, site)
 
     def pages(self, site: SiteKey) -> PageRows:
         beside = self._reader.statements.dialect.beside("p", "u")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
@@ -12,10 +11,11 @@ from xxhash import xxh3_64_intdigest
 
 from periplus.model.arrays import Ints
 from periplus.model.web import UrlId
-from periplus.store.sqlite import changes
-from periplus.store.sqlite.changes import ChangeCursor
+from periplus.store import changes
+from periplus.store.changes import ChangeCursor
+from periplus.store.reader import CollectionReader
+from periplus.store.statements import Statements
 
-ROWS_AT_ONCE = 10_000
 UNSEEN = 0  # stamp of a page that changed since it was indexed; other pages practically never have it
 
 
@@ -31,10 +31,10 @@ class IndexedPage(NamedTuple):
     parts: bytes | None
 
 
-def collection_key(connection: sqlite3.Connection) -> str:
+def collection_key(statements: Statements) -> str:
     """Start of the first run, which identifies a collection even if it is created again. Empty without runs."""
-    row = connection.execute("SELECT started FROM run ORDER BY id LIMIT 1").fetchone()
-    return str(row[0]) if row else ""
+    rows = statements.rows("SELECT started FROM run ORDER BY id LIMIT 1")
+    return str(rows[0][0]) if rows else ""
 
 
 def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
@@ -42,22 +42,20 @@ def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
     return xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
 
 
-def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
+def stored_pages(reader: CollectionReader) -> Iterator[IndexedPage]:
     """All stored pages, ascending by id."""
     find = (
         "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
         " ORDER BY p.url_id"
     )
-    cursor = connection.execute(find)
-    while rows := cursor.fetchmany(ROWS_AT_ONCE):
-        for url_id, *state, parts in rows:
-            yield IndexedPage(url_id, stamp_of(*state), parts)
+    for url_id, *state, parts in reader.stream(find):
+        yield IndexedPage(url_id, stamp_of(*state), parts)
 
 
-def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
+def indexed_pages(reader: CollectionReader, place: ChangeCursor) -> Iterator[IndexedPage]:
     """All pages of an index up to a position, ascending by id; UNSEEN for pages that changed later."""
-    changed = {UrlId(row[0]) for row in connection.execute("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
-    for page in stored_pages(connection):
+    changed = {UrlId(row[0]) for row in reader.stream("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
+    for page in stored_pages(reader):
         is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
         changed.discard(page.url_id)
         yield page if is_seen else page._replace(stamp=UNSEEN, parts=None)
@@ -66,9 +64,9 @@ def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterat
     )  # removed pages that are still in the index
 
 
-def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> Ints:
+def pages_after(statements: Statements, place: ChangeCursor, most: int) -> Ints:
     """The next pages to process, ascending: the rest of the initial scan, else up to `most` changed pages."""
     if place.scanned is None:
-        return np.unique(np.array(changes.after(connection, place, most)[0], np.int64))
-    pages = connection.execute("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
+        return np.unique(np.array(changes.after(statements, place, most)[0], np.int64))
+    pages = statements.rows("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
     return np.fromiter(chain.from_iterable(pages), np.int64)
