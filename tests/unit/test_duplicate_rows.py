@@ -8,6 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.api.duplicates import duplicate_groups
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.settings import Settings, Storage
@@ -47,11 +48,11 @@ def groups(connection, site_id=None):
     """(text number, body number) by path, for each group."""
     return [
         {same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages}
-        for pages, _ in text_rows.same_texts(connection, site_id)
+        for pages, _ in text_rows.same_texts(SqliteReader(connection), site_id)
     ]
 
 
-def test_pages_with_different_links_are_no_duplicates(connection):
+def test_pages_with_different_links_are_no_duplicates(SqliteReader(connection)):
     assert [set(pages) for pages in groups(connection)] == [{"copy", "czech"}]
 
 
@@ -65,7 +66,7 @@ def test_folded_duplicates_differ_in_marks_texts_and_bytes(tmp_path):
         HOME + "e": html("Prilis zlutoucky kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    ((same, is_confirmed),) = text_rows.same_texts(connection)
+    ((same, is_confirmed),) = text_rows.same_texts(SqliteReader(connection))
     by_path = {row.page.url.removeprefix(HOME): row for row in same}
     assert is_confirmed
     assert {name: row.marks for name, row in by_path.items()} == {"a": 0, "b/long": 9, "c": 0, "d": 8, "e": 0}
@@ -78,7 +79,7 @@ def test_folded_duplicates_differ_in_marks_texts_and_bytes(tmp_path):
     connection.close()
 
 
-def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path):
+def test_equal_digests_of_different_texts_are_no_duplicates(SqliteReader(connection), tmp_path):
     writer = sqlite3.connect(tmp_path / "collection.db")
     writer.execute("UPDATE page SET folded_md5 = x'00'")
     writer.commit()
@@ -107,7 +108,7 @@ def test_without_stored_texts_digests_decide(tmp_path):
         HOME + "c": html("Prilis <b>zlutoucky</b> kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(storage=Storage(keep_text=False))))
-    ((same, is_confirmed),) = text_rows.same_texts(connection)
+    ((same, is_confirmed),) = text_rows.same_texts(SqliteReader(connection))
     by_path = {row.page.url.removeprefix(HOME): row for row in same}
     assert not is_confirmed
     assert by_path["b"].text == by_path["c"].text != by_path["a"].text
@@ -122,12 +123,12 @@ def test_a_canonical_page_of_another_page_is_marked(tmp_path):
         HOME + "b": head + html("Two"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in text_rows.contenders(connection)} == {
+    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in text_rows.contenders(SqliteReader(connection))} == {
         "": (0, False),
         "a": (1, True),
         "b": (1, False),
     }
-    assert text_rows.tally(connection, 1) == (3, 3)
+    assert text_rows.tally(SqliteReader(connection), 1) == (3, 3)
     connection.close()
 
 
@@ -139,13 +140,13 @@ def test_anchor_texts_are_folded_and_sorted_by_frequency(
     monkeypatch.setattr(text_rows, "PAGES_AT_ONCE", pages_at_once)
     monkeypatch.setattr(site_rows, "BLOCK_ROWS", block_rows)
     targets = np.sort([url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])
-    anchors = text_rows.anchors_to(connection, targets, tmp_path)
+    anchors = text_rows.anchors_to(SqliteReader(connection), targets, tmp_path)
     first, second = anchors.of(url_id(HOME + "czech"))
     assert (first.lower() in ("kůň", "kun"), second) == (True, "To czech")
     assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # without its own link
     assert anchors.of(url_id(HOME + "nowhere")) == anchors.of(url_id(HOME)) == []
     assert anchors.of(url_id(HOME + "czech")) == [first, second]
-    only = text_rows.anchors_to(connection, targets, tmp_path, most=1)
+    only = text_rows.anchors_to(SqliteReader(connection), targets, tmp_path, most=1)
     assert only.of(url_id(HOME + "czech")) == [first]
 
 

@@ -15,6 +15,7 @@ from periplus.api.positions import issues_of
 from periplus.model.audit import FaultDecision, FaultNote, Issue
 from periplus.settings import Settings
 from periplus.store.column_files import ISSUES
+from periplus.store.sqlite.listing import SqliteReader
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -43,7 +44,7 @@ def audits(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def counted(connection: sqlite3.Connection, *given: object, **named: object) -> object:
         done.append(Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent)
-        return audit(connection, *given, **named)  # type: ignore[arg-type]
+        return audit(SqliteReader(connection), *given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(positions, "issue_table", counted)
     return done

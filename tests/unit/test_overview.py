@@ -25,6 +25,7 @@ from periplus.model.comparison import Comparison, IssueChanges, Side
 from periplus.settings import Settings
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui import live
 from periplus.ui.live import drawings
 from periplus.ui.watching import Folder, Growth, Watchers
@@ -53,7 +54,7 @@ def test_counts_at_the_end_of_a_run_equal_those_of_comparisons(folder: Path) -> 
     with contextlib.closing(reading.connect(folder / "e.periplus")) as connection:
         ends = reasons_at_ends(connection)
         for run_id, counts in ends.items():
-            moment = RunEnd.after(connection, run_id)
+            moment = RunEnd.after(SqliteReader(connection), run_id)
             past = url_past(connection, moment)
             rows = connection.execute("SELECT id, reason, first_seen FROM url").fetchall()
             twin = Counter(past.get(one, (now,))[0] for one, now, seen in rows if seen < moment.until)

@@ -247,7 +247,7 @@ def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
     )
     with contextlib.closing(reading.connect(folder)) as connection:
         assert sorted(SqliteReader(connection).site_names().values()) == ["e.org", "other.org"]
-        assert site_rows.sites_read(connection) == ["e.org"]
+        assert site_rows.sites_read(SqliteReader(connection)) == ["e.org"]
     assert catch_up(folder)
     assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
 
