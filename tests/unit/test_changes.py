@@ -190,7 +190,8 @@ def test_a_new_follower_starts_after_deleted_changes(connection):
 KILLED = """
 import os, sys
 from pathlib import Path
-from periplus.store.sqlite import changes, schema
+from periplus.store import changes
+from periplus.store.sqlite import schema
 sys.path.insert(0, {tests!r})
 from unit.test_changes import put
 connection = schema.connect(Path({folder!r}))

@@ -8,13 +8,13 @@ import sqlite3
 import numpy as np
 import pytest
 
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.api.duplicates import duplicate_groups
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.settings import Settings, Storage
 from periplus.store import site_rows, text_rows
-from periplus.store.sqlite import reading
 from periplus.store.site_rows import LinkBlock
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
 from stored import stored
@@ -52,7 +52,7 @@ def groups(connection, site_id=None):
     ]
 
 
-def test_pages_with_different_links_are_no_duplicates(SqliteReader(connection)):
+def test_pages_with_different_links_are_no_duplicates(connection):
     assert [set(pages) for pages in groups(connection)] == [{"copy", "czech"}]
 
 
@@ -79,7 +79,7 @@ def test_folded_duplicates_differ_in_marks_texts_and_bytes(tmp_path):
     connection.close()
 
 
-def test_equal_digests_of_different_texts_are_no_duplicates(SqliteReader(connection), tmp_path):
+def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path):
     writer = sqlite3.connect(tmp_path / "collection.db")
     writer.execute("UPDATE page SET folded_md5 = x'00'")
     writer.commit()
@@ -96,7 +96,7 @@ def test_a_copy_can_represent_its_group_among_near_duplicates(tmp_path):
         rule = f"{COPY} {HOME}czech"
         connection.execute("UPDATE url SET reason = 'alias', rule = ? WHERE text = ?", (rule, HOME + "b"))
     with contextlib.closing(reading.connect(folder)) as connection:
-        (group,) = duplicate_groups(connection, None, 0.8)
+        (group,) = duplicate_groups(SqliteReader(connection), None, 0.8)
     assert group.url == HOME + "b"
 
 
@@ -123,7 +123,8 @@ def test_a_canonical_page_of_another_page_is_marked(tmp_path):
         HOME + "b": head + html("Two"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in text_rows.contenders(SqliteReader(connection))} == {
+    pages_by_id = text_rows.contenders(SqliteReader(connection))
+    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in pages_by_id} == {
         "": (0, False),
         "a": (1, True),
         "b": (1, False),

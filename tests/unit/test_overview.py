@@ -52,10 +52,10 @@ def folder(tmp_path: Path) -> Path:
 def test_counts_at_the_end_of_a_run_equal_those_of_comparisons(folder: Path) -> None:
     """The slow twin reads the state of each run separately: the current state without later changes."""
     with contextlib.closing(reading.connect(folder / "e.periplus")) as connection:
-        ends = reasons_at_ends(connection)
+        ends = reasons_at_ends(SqliteReader(connection))
         for run_id, counts in ends.items():
             moment = RunEnd.after(SqliteReader(connection), run_id)
-            past = url_past(connection, moment)
+            past = url_past(SqliteReader(connection), moment)
             rows = connection.execute("SELECT id, reason, first_seen FROM url").fetchall()
             twin = Counter(past.get(one, (now,))[0] for one, now, seen in rows if seen < moment.until)
             assert +counts == twin

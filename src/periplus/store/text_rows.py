@@ -347,6 +347,6 @@ def source_rows(reader: CollectionReader, site: SiteKey) -> list[SourceRow]:
         f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
         " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
         " AND p.media_type IN ('text/html', 'application/xhtml+xml')"
-        " AND p.body_id IS NOT NULL ORDER BY u.text{reader.statements.dialect.text_order}"
+        f" AND p.body_id IS NOT NULL ORDER BY u.text{reader.statements.dialect.text_order}"
     )
     return list(map(SourceRow._make, reader.statements.rows(find, (site,))))
