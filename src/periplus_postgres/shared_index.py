@@ -30,7 +30,7 @@ from periplus.present.wording import utc
 from periplus.retrieval import index, vectors
 from periplus.retrieval.index import IndexState, read_state
 from periplus.settings import SETTINGS_FILE
-from periplus.store import changes, index_rows
+from periplus.store import changes
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
@@ -72,7 +72,7 @@ StillAlone = Callable[[], bool]
 
 
 class PublishedPages(NamedTuple):
-    """Indexed pages by ascending id, see `index_rows.IndexedPage`. places: int64[n, 2], start and length of each page's
+    """Indexed pages by ascending id, see `changes.IndexedPage`. places: int64[n, 2], start and length of each page's
     parts; length -1: not marked.
     """
 
@@ -175,7 +175,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
             place = changes.place_of(SqliteReader(connection).statements, changes.INDEX)
             if place is None or state.position < place.position:
                 return
-            unseen = _write_pages(linked, index_rows.indexed_pages(SqliteReader(connection), place))
+            unseen = _write_pages(linked, changes.indexed_pages(SqliteReader(connection), place))
             as_of, read = SqliteReader(connection).note("as_of") or "0", pages_read(run_records(connection))
         publication = publish(
             storage,
@@ -222,7 +222,7 @@ def _write_record(where: Path, publication: PublishedSet, state: IndexState) -> 
     (where / RECORD).write_bytes(text_of(replace(publication, note=_standing(where, state))))
 
 
-def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
+def _write_pages(folder: Path, pages: Iterable[changes.IndexedPage]) -> int:
     """Returns the number of pages that are not indexed yet."""
     ids, stamps, parts = zip(*sorted(pages), strict=True) if pages else ((), (), ())
     lengths = np.array([-1 if part is None else len(part) for part in parts], np.int64)
@@ -235,7 +235,7 @@ def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
     )
     for name, column in zip(PAGES, columns, strict=True):
         np.save(folder / name, column)
-    return stamps.count(index_rows.UNSEEN)
+    return stamps.count(changes.UNSEEN)
 
 
 def read_pages(folder: Path) -> PublishedPages:
@@ -350,7 +350,7 @@ class SearchedDatabase:
 
         def add_marks(page: PageBlocks) -> PageBlocks:
             row = rows[page.url_id]
-            is_same = self._indexed.stamps[row] == index_rows.stamp_of(page.fetched, page.body_id or None, page.reason)
+            is_same = self._indexed.stamps[row] == changes.stamp_of(page.fetched, page.body_id or None, page.reason)
             parts = self._indexed.parts_at(row) if is_same else None
             return page._replace(parts=None if parts is None else unpack_parts(parts))
 

@@ -23,8 +23,8 @@ from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity
 from periplus.model.comparison import Comparison, IssueChanges, Side
 from periplus.settings import Settings
+from periplus.store.past_states import RunEnd, reasons_at_ends, url_past
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui import live
 from periplus.ui.live import drawings

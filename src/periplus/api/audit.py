@@ -67,9 +67,9 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness
 from periplus.store import checks, site_rows, text_rows
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.notes import fault_notes
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
 from periplus.values import Place, frozen

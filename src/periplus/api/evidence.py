@@ -32,8 +32,8 @@ from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store import checks, site_rows
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host

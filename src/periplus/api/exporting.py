@@ -144,7 +144,7 @@ def _rows(reader: CollectionReader, folder: Path, exported: Table) -> Iterator[R
 
 def _chains(reader: CollectionReader) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
-    from periplus.store.datasets import redirect_hops
+    from periplus.store.site_rows import redirect_hops
 
     hops = RedirectColumns(*redirect_hops(reader))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
@@ -164,7 +164,7 @@ def _ranked_pages(reader: CollectionReader) -> Iterator[Row]:
 def _ends(reader: CollectionReader) -> dict[int, str | None]:
     """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
-    from periplus.store.datasets import redirect_hops
+    from periplus.store.site_rows import redirect_hops
 
     hops = RedirectColumns(*redirect_hops(reader))
     chains = chain_ends(hops)

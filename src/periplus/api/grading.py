@@ -14,10 +14,9 @@ from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
 from periplus.model.ports import CHECK
 from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
-from periplus.store import checks
+from periplus.store import checks, past_states
 from periplus.store.crawl_reads import state_tallies
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import analysis_rows
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 
@@ -49,10 +48,10 @@ def trends(folder: Path) -> tuple[TrendPoint, ...]:
 
 def trend_points(reader: CollectionReader) -> tuple[TrendPoint, ...]:
     """Like `trends`; grades use the issues stored by each check, with default severities."""
-    ends, by_run = analysis_rows.reasons_at_ends(reader), checks.pages_by_code(reader)
+    ends, by_run = past_states.reasons_at_ends(reader), checks.pages_by_code(reader)
     blank, kinds, points = ungradable_fields(reader), issue_kinds(), []
     errors = [code for code, kind in kinds.items() if kind.severity is Severity.ERROR]
-    faulty, answers = checks.pages_with(reader, errors), analysis_rows.answers_by_run(reader)
+    faulty, answers = checks.pages_with(reader, errors), past_states.answers_by_run(reader)
     for run in reader.runs():
         states = Counter[State]()
         for reason, urls in ends[run.id].items():

@@ -502,3 +502,19 @@ def parts(reader: CollectionReader, site: SiteKey) -> LinkRows:
     """(page, subresource) of all subresources of the site's pages, distinct and ascending."""
     blocks = link_blocks(reader, OF_SITE, (site,), PULLED_KINDS)
     return _pairs_of(block.of(block.sources != block.targets) for block in blocks)
+
+
+_HOPS = """
+SELECT source, target, status FROM (
+    SELECT l.source, l.target, coalesce(u.status, 0) AS status,
+        row_number() OVER (PARTITION BY l.source ORDER BY l.last_seen DESC, l.target) AS place
+    FROM url u JOIN link l ON {}l.source = u.id WHERE u.reason = 'redirect' AND l.kind = 'redirect') r WHERE place = 1
+"""
+
+
+def redirect_hops(reader: CollectionReader) -> tuple[Ints, Ints, Ints16]:
+    """(sources, targets, statuses) of all redirects as last seen, one per source, ascending."""
+    find = _HOPS.format(reader.statements.dialect.beside("l", "u"))
+    hops = np.concatenate([np.zeros((0, 3), np.int64), *reader.numbers(find, 3)])
+    hops = hops[np.argsort(hops[:, 0])]
+    return hops[:, 0], hops[:, 1], hops[:, 2].clip(0, 999).astype(np.int16)
