@@ -204,7 +204,7 @@ print(*(asking.get(path).status_code for path in ("/", "/c/c/t/pages", "/surveys
 print("/surveys" in asking.get("/").text, 'value="survey"' in asking.get("/").text)
 try:
     with reading.open_reader(folder) as connection:
-        pages_with(folder, connection, "set", "target")
+        pages_with(folder, SqliteReader(connection), "set", "target")
 except UsageError as error:
     print(error)
 """

@@ -19,9 +19,9 @@ from periplus.model.frontier import PRIORITY_WITHOUT_DEPTH
 from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
+from periplus.store.site_rows import number_blocks
 from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.reading import Follow
-from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 

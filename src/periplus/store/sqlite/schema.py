@@ -17,8 +17,9 @@ from periplus.children import process_lives
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
+from periplus.store import changes
 from periplus.store.rows import LinkChanges
-from periplus.store.sqlite import changes, checks, page_links
+from periplus.store.sqlite import page_links
 from periplus.store.statements import SQLITE, Row
 from periplus.store.url_state import FIELDS
 from periplus.store.views import CREATE_VIEWS
@@ -74,6 +75,19 @@ CREATE TABLE portal_verdict (
 CREATE TABLE portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
 CREATE TABLE portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
     alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
+"""  # noqa: E501
+# verdict: dead URLs that only a check requested: state after the check, and state after the crawl
+_EVIDENCE_TABLES = """
+CREATE TABLE verdict (
+    url_id INTEGER PRIMARY KEY, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER NOT NULL,
+    was TEXT NOT NULL, was_rule TEXT NOT NULL, was_status INTEGER);
+CREATE INDEX queue_text ON queue (text) WHERE text IS NOT NULL;
+CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
+CREATE TABLE look (
+    visit_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, title TEXT NOT NULL, h1 TEXT NOT NULL, text TEXT NOT NULL, fragments TEXT NOT NULL);
+CREATE TABLE issue (
+    run_id INTEGER NOT NULL, code TEXT NOT NULL, url_id INTEGER NOT NULL, related_id INTEGER NOT NULL,
+    PRIMARY KEY (run_id, code, url_id, related_id)) WITHOUT ROWID;
 """  # noqa: E501
 _CHECK_TABLES = """
 CREATE TABLE certificate (
@@ -270,7 +284,7 @@ def build(connection: sqlite3.Connection) -> None:
         page_links.SCHEMA,
         _TRAP_TABLES,
         HISTORY,
-        checks.TABLES,
+        _EVIDENCE_TABLES,
         changes.TABLES,
         TABLES,
         _PORTAL_TABLES,
