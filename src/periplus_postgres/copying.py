@@ -57,7 +57,7 @@ WriteRecord = Callable[[Exchange], RecordPlace]
 
 
 class DatabaseRows:
-    """`moved_tables.Rows` of a collection in PostgreSQL, within a transaction.
+    """`moved_tables.RowStore` of a collection in PostgreSQL, within a transaction.
 
     reader: for the collection's segments, if any. write_record: writes a WARC record to a segment; None: bytes are
     stored in the row. unpacked: also decompress bodies that are stored in the database.
@@ -79,10 +79,10 @@ class DatabaseRows:
         """Streams the rows of a table; their shards are 0."""
         columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
         source = _SOURCE.get(table.name, f"{table.name} t")
-        return self._streamed(f"SELECT 0, {', '.join(columns)} FROM {source}", AT_ONCE)
+        return self._stream(f"SELECT 0, {', '.join(columns)} FROM {source}", AT_ONCE)
 
     def bodies(self) -> Iterator[MovedBody]:
-        for row in self._streamed(_BODIES, BODIES_AT_ONCE):
+        for row in self._stream(_BODIES, BODIES_AT_ONCE):
             yield MovedBody(*(*row[:9], self._content(row)))
 
     def _content(self, row: tuple[Any, ...]) -> bytes:
@@ -97,7 +97,7 @@ class DatabaseRows:
             self._codec.add(dictionary_id, dictionary)
         return self._codec.unpack_body(data, dictionary_id, text)
 
-    def _streamed(self, find: str, at_once: int) -> Iterator[Any]:
+    def _stream(self, find: str, at_once: int) -> Iterator[Any]:
         cursor: Any = self.connection.cursor(name="moving")
         with cursor:
             cursor.itersize = at_once
@@ -174,8 +174,10 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
 
 
 def last_seq(connection: Connection) -> int:
+    """Number of the last queue entry ever, or the greatest in the queue for a user without rights on sequences."""
     row = connection.execute(
-        "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
+        "SELECT greatest(last_value, (SELECT max(seq) FROM queue), 0) FROM pg_sequences"
+        " WHERE schemaname = current_schema() AND sequencename = 'queue_seq'"
     ).fetchone()
     return int(row[0]) if row else 0
 
@@ -191,13 +193,15 @@ def versions(connection: Connection) -> tuple[str, str]:
         " pg_control_checkpoint()) || ' ' || to_regclass('meta')::oid"
     )
     collection = (connection.execute(ask).fetchone() or ("",))[0]
-    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
-    crawled, decided = (
-        [connection.execute(find.format(name).encode()).fetchone() for name in names]
-        for names in (("run", "run_count", "tally"), ("meta", *WRITTEN_BACK))
-    )
+    crawled, decided = digests(connection, ("run", "run_count", "tally")), digests(connection, ("meta", *WRITTEN_BACK))
     changes = note(PostgresStatements(connection), CHANGES)
-    return f"{collection} {schema.VERSION} {crawled} {changes}", str(decided)
+    return f"{collection} {schema.VERSION} {crawled} {changes}", decided
+
+
+def digests(connection: Connection, tables: Iterable[str]) -> str:
+    """Changes with each transaction that writes to one of these small tables."""
+    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
+    return str([connection.execute(find.format(name).encode()).fetchone() for name in tables])
 
 
 def note_change(connection: Connection) -> None:
@@ -218,7 +222,7 @@ def translate_errors() -> Iterator[None]:
         yield
     except (*CONNECTION_ERRORS, DataError, IntegrityError) as error:
         text = str(error).strip().partition("\n")[0]
-        raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
+        raise StoreError(f"the database failed: {text}. Repeat the command; a move continues.") from error
 
 
 def remove_time_limits(connection: Connection) -> None:

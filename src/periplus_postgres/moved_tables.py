@@ -37,12 +37,13 @@ OWNERS = {
     **dict.fromkeys(("link", "bad_link", "link_history"), "source"),
 }
 """The column that refers to a row's host, or to its URL, and so decides its shard and its part of the web."""
+MOVING = "moving"  # key of `meta` of an incomplete target: its source, and what is written
 CHANGES = "changes"  # key of `meta`: number of changes of a collection in a database by others than crawls
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
     | {"copied", "busy_until", "as_of"}  # keys of a local copy
-    | {CHANGES}
+    | {CHANGES, MOVING}
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1
@@ -94,7 +95,7 @@ BODY_COLUMNS = "b.id, b.md5, b.size, b.blocks, x.media_type, x.data, b.data, b.d
 """Values of a MovedBody up to `text`, from `body b LEFT JOIN xml x`."""
 
 
-class Rows(Protocol):
+class RowStore(Protocol):
     """Rows of a collection in a folder or a database. Each row starts with its shard, 0 if the table has no shards."""
 
     def rows(self, table: MovedTable) -> Iterator[Row]: ...
