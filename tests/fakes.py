@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from periplus.model.ports import Response
+from periplus.acquire.politeness import AddressTurns
+from periplus.model.ports import AddressPlace, Response
 from periplus.model.visit import Cause, Cut, Headers, Request
 
 # Shortest wait. Less would be lost in the rounding of FakeClock (1e-10), and a loop of such waits would never end.
@@ -101,3 +103,36 @@ class FakeTransport:
     def close(self) -> None:
         self._flying.clear()
         self.closed = True
+
+
+class OwnAddresses:
+    """`model.ports.AddressTable` of a single process."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, set[str]] = {}
+        self._places: dict[str, AddressPlace] = {}
+
+    def enter(self, address: str, name: str) -> None:
+        self._names.setdefault(address, set()).add(name)
+
+    def leave(self, address: str, name: str) -> None:
+        names = self._names.get(address, set())
+        names.discard(name)
+        if not names:
+            self._names.pop(address, None)
+            self._places.pop(address, None)
+
+    def names(self, address: str) -> int:
+        return len(self._names.get(address, ()))
+
+    @contextlib.contextmanager
+    def place(self, address: str) -> Iterator[AddressPlace]:
+        yield self._places.setdefault(address, AddressPlace())
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def own_turns(most_names: int, gap_s: float, mine: frozenset[str] = frozenset()) -> AddressTurns:
+    """Turns of a worker that shares no table with others."""
+    return AddressTurns(most_names, gap_s, mine, OwnAddresses())

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from published import PublishedYields
 from worlds import PAGES, Counts
 
-from periplus_studies.rules import ChoiceRule, Turns, choose
+from periplus_studies.rules import ChoiceRule, Flags, Integers, Yields
+
+
+@dataclass(slots=True)
+class Turns:
+    """The current block in each world."""
+
+    site: Integers
+    left: Integers  # remaining pages of the block
+
+    @classmethod
+    def zeros(cls, worlds: int) -> Turns:
+        return cls(np.zeros(worlds, np.int64), np.zeros(worlds, np.int64))
+
+
+def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np.random.Generator) -> Integers:
+    """Chooses a site in each world. ready: worlds x sites, at least one per world. Advances `turns`."""
+    worlds = np.arange(len(ready))
+    fresh = ready & (yields.pages < rule.first)
+    begins = fresh.any(axis=1)
+    stays = ~begins & (turns.left > 0) & ready[worlds, turns.site]
+    compares = ~begins & ~stays
+    chosen = np.where(begins, fresh.argmax(axis=1), turns.site)
+    if compares.any():
+        best = np.where(ready, rule.score(yields, rng), -np.inf).argmax(axis=1)
+        chosen = np.where(compares, best, chosen)
+        turns.site = np.where(compares, best, turns.site)
+        turns.left = np.where(compares, rule.block, turns.left)
+    turns.left = np.where(begins, turns.left, turns.left - 1)
+    return chosen
 
 
 def play(

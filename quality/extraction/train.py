@@ -139,7 +139,7 @@ def rows() -> tuple[list[Row], dict[str, float]]:
     votes = NameVotes([(source, name_votes(pages)) for _, source, pages in sites])
     rng, measured = random.Random(1), []
     for at, (name, source, pages) in enumerate(sites):
-        names = marking.StepWeights(votes.weights(without=source))
+        names = features.PathWeights(votes.weights(without=source))
         whole = _learnt([page.blocks for page in pages])
         counts = name in gold.SINGLE or len(pages) >= gold.LEAST_PAGES
         for number, page in enumerate(pages):
@@ -153,7 +153,7 @@ def rows() -> tuple[list[Row], dict[str, float]]:
                 seen["whole"] = whole.evidence_of(page.blocks, counted=True)
             main = [*seen][-1]
             for state, known in seen.items():
-                measures = features.matrix(around, known, names).T.copy()
+                measures = np.array(features.measures_of(around, known, names)).T.copy()
                 measured.append(Row(source, at, number, state, state == main, measures, page, name, counts))
     return measured, votes.weights()
 
@@ -206,7 +206,7 @@ def tree_scores(model: object, some: Sequence[Row]) -> list[Floats]:
 def example(row: Row, score: Floats) -> Example:
     """The input of the net for a page."""
     page = row.labelled
-    second = marking.matrix(Pages([page.blocks], [traces_of(page.blocks)]), score).T
+    second = np.array(marking.measures_of(Pages([page.blocks], [traces_of(page.blocks)]), score)).T
     measures = np.concatenate((row.measures, second), axis=1)
     return Example(measures, page.share, page.words, len(page.gold.gold.split()), row.weight)
 

@@ -34,7 +34,7 @@ from periplus.retrieval.query import parse
 from periplus.settings import FetchLimits, settings_from
 from periplus.store.bodies import BodyCodec, unpack_blocks, unpack_headers, unpack_parts
 from periplus.store.warc import decode_chunks, http_answer
-from periplus.urls.canonical import canonical, page_key, places, resolve
+from periplus.urls.canonical import canonical, resolve
 from periplus.urls.hosts import host_key, host_name, registered_domain
 from periplus.urls.mailto import mailto_problem
 from periplus.urls.parameters import apply, rules_of
@@ -66,7 +66,7 @@ def url(data: bytes) -> None:
         except InvalidUrl:
             continue
         assert canonical(found) == found, "canonical is idempotent"
-        for part in (host_key, places, page_key, url_patterns, lambda found: registered_domain(host_name(found))):
+        for part in (host_key, url_patterns, lambda found: registered_domain(host_name(found))):
             part(found)
         assert plain(plain(found).url).url == plain(found).url
     try:

@@ -1,5 +1,7 @@
 """Child processes: starting them with an order, reading their progress, ending them, and stopping when the parent dies.
 
+Also the limit of file descriptors of this process.
+
 A child detects the death of its parent by the end of a pipe that only the parent holds. With an order from
 `start_child`, this is the child's standard input, which `Parent` reads. Commands may need their own standard input:
 `Command` gives them two other pipes, one for progress and one to watch the parent, whose descriptors are in the
@@ -26,6 +28,10 @@ from periplus.values import PIPES
 TELL_EVERY_S = 0.5
 AGAIN_S = 2.0  # before a signal without effect is sent again
 _CHUNK_BYTES = 65_536  # capacity of a pipe
+# descriptors that are not connections: the collection, the index, locks, pipes, modules being loaded
+OTHER_DESCRIPTORS = 32
+PER_REQUEST = 2  # each request's connection, and one that is kept for the next
+ENOUGH = 8_192  # descriptors for the greatest concurrency that can be set
 _RUNNER_DIED = threading.Event()
 
 
@@ -227,3 +233,25 @@ def private_files() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def affordable(concurrency: int, descriptors: int | None) -> int:
+    """The concurrency, reduced to what a limit of file descriptors allows, at least 1."""
+    if descriptors is None:
+        return concurrency
+    return max(1, min(concurrency, (descriptors - OTHER_DESCRIPTORS) // PER_REQUEST))
+
+
+def raised_limit() -> int | None:
+    """Raises this process's limit of file descriptors as far as permitted, and returns it. None: no such limit."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return None
+    target = max(soft, ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH))
+    if target > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+    return target

@@ -69,6 +69,8 @@ class Feature(NamedTuple):
     formats: readers of documents, functions of their bytes that return a
     `periplus.document.conversion.Conversion`, by media type; text_formats: the same for texts, functions of the text
     and of whether `[[page]]` in it is a link;
+    page_columns: functions of a collection's place that return the columns that it adds to the pages of the collection,
+    a `periplus.api.page_columns.ExtraColumns`, or None;
     writers: file formats of tables, each a `periplus.present.writers.Writer`, by the ending of a file;
     findings: kinds of issues, each a `periplus.analyse.audit.Finding`, by code;
     engines: clusters for large analyses and crawls, each a `periplus_spark.api.Cluster`;
@@ -92,6 +94,7 @@ class Feature(NamedTuple):
     files: tuple[str, ...] = ()
     formats: Mapping[str, str] = {}
     text_formats: Mapping[str, str] = {}
+    page_columns: str = ""
     writers: Mapping[str, str] = {}
     findings: Mapping[str, str] = {}
     engines: Mapping[str, str] = {}

@@ -19,6 +19,12 @@ first (JSON lines with the fields of `JobProgress`); the end of the second means
 IN_DOUBT = 3  # exit code of a crawl that left only URLs of endless series
 Watch = Callable[[str, int, int], None]  # called with (name of the step, items done, total)
 
+
+def fields_of(value: object, names: str) -> JsonObject:
+    """These attributes of a value, by name. names: separated by blanks."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 # Methods of a dataclass that Python compiles from generated text.
 _METHODS = ("__init__", "__repr__", "__eq__", "__hash__", "__setattr__", "__delattr__")
 

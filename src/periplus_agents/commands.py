@@ -1,16 +1,22 @@
-"""`periplus mcp`: collections as tools of programs with a language model."""
+"""`periplus mcp`: collections as tools of programs with a language model; `periplus export` of texts for them."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from periplus.api.homes import place_at
-from periplus.cli.options import option
-from periplus.cli.progress import say
+from periplus.cli.export import FORMAT_SENTENCE
+from periplus.cli.options import FILE, choose_parts, option, parts_options, place_option
+from periplus.cli.progress import Watch, say
 from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.present.wording import count_of, number
+from periplus.values import Place
+
+if TYPE_CHECKING:
+    from periplus_agents.texts import TextExport
 
 ADDRESS = "127.0.0.1:8322"
 
@@ -67,12 +73,12 @@ def mcp(collection: tuple[str, ...], http: str, token: str, names: tuple[str, ..
     periplus mcp -c example.org.periplus --allow-crawl --crawl-pages 50
     PERIPLUS_TOKEN=... periplus mcp --http 0.0.0.0:8322 --name tools.example.org
     """
-    from periplus.api.embedding import embedder
     from periplus.api.homes import collections_at
     from periplus.urls.scope import own_hosts
     from periplus_agents import server
     from periplus_agents.answers import ServedCollections
     from periplus_agents.crawling import CrawlBudget
+    from periplus_agents.embedding import embedder
 
     places = [place_at(text) for text in collection]
     folders = [place for place in places if isinstance(place, Path)]
@@ -108,3 +114,76 @@ def host_and_port(text: str) -> tuple[str, int]:
     if not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise UsageError(f"{text!r} is not an address to listen on: write HOST:PORT, like {ADDRESS}")
     return host, int(port)
+
+
+@click.command()
+@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@parts_options
+@place_option
+def markdown(place: Place, target: Path, parts: str, whole: bool) -> None:
+    """The pages as a FOLDER of Markdown files, their facts in front matter.
+
+    Of pages with the same text only one is written. File names are valid on every file system.
+    """
+    from periplus_agents.texts import export_markdown
+
+    watch = Watch()
+    done = export_markdown(
+        place,
+        target,
+        parts=choose_parts(parts, whole),
+        watch=lambda pages, count: watch("Writing pages", pages, count),
+    )
+    _say_texts(target, done)
+
+
+@click.command()
+@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
+@place_option
+def llms(place: Place, target: Path) -> None:
+    """llms.txt and llms-full.txt of the collection, in a FOLDER.
+
+    The first lists the pages by section, the second holds their contents as Markdown (llmstxt.org).
+    """
+    from periplus_agents.texts import export_llms
+
+    watch = Watch()
+    _say_texts(target, export_llms(place, target, watch=lambda pages, count: watch("Writing pages", pages, count)))
+
+
+@click.command()
+@option("-o --output", "By default the collection's name with .chunks.jsonl, here.", FILE)
+@option("-f --format", FORMAT_SENTENCE.replace("else csv", "else jsonl"), str, "", metavar="FORMAT")
+@option("--words", "Most words in a chunk.", click.IntRange(20, 100_000), 300)
+@parts_options
+@place_option
+def chunks(place: Place, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
+    """The pages in chunks by their headings, for indexes of vectors and language models.
+
+    A chunk belongs to one section; a sentence, code block, list item or row is split only if it alone is too long. Each
+    chunk has an id, its page's URL and title, the headings above it and its position in the page.
+
+    \b
+    periplus export chunks -o chunks.parquet --words 200
+    """
+    from periplus.api.homes import name_of
+    from periplus_agents.texts import export_chunks
+
+    watch = Watch()
+    name = name_of(place).removesuffix(".periplus")
+    path = output or Path(f"{name}.chunks.{format or 'jsonl'}")
+    done = export_chunks(
+        place,
+        path,
+        format=format,
+        words=words,
+        parts=choose_parts(parts, whole),
+        watch=lambda pages, count: watch("Cutting pages", pages, count),
+    )
+    _say_texts(path, done)
+
+
+def _say_texts(target: Path, done: TextExport) -> None:
+    counts = f"{count_of(done.pages, 'page')}, {number(done.size_bytes)} bytes"
+    counts += f"; {count_of(done.same, 'page')} with the text of another left out" if done.same else ""
+    click.echo(f"Written to {target}: {counts}", err=True)

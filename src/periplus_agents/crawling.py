@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from periplus.acquire.choosing import SiteTurns
 from periplus.api.crawling import CrawlOrder, Progress, crawl, work
 from periplus.api.homes import home_of
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.frontier import PageVisit, ReadyHost
 from periplus.model.ports import CHECK, CrawlScope, RunRecord, RunStore
 from periplus.model.web import HostKey, Url
-from periplus.schedule.turns import SiteTurns
 from periplus.settings import SETTINGS_FILE, Settings, last_settings, read_settings, settings_from
 from periplus.urls.canonical import resolve
 from periplus.urls.hosts import host_key, is_named

@@ -3,7 +3,7 @@
 from periplus.features import CommandEntry, Feature
 
 FEATURE = Feature(
-    "Offers collections to programs with a language model.",
+    "Offers collections to programs with a language model: MCP, Markdown, chunks, vectors, values by rules.",
     (
         CommandEntry(
             "mcp",
@@ -13,4 +13,11 @@ FEATURE = Feature(
             is_rare=True,
         ),
     ),
+    subcommands={
+        "export markdown": "periplus_agents.commands:markdown",
+        "export llms": "periplus_agents.commands:llms",
+        "export chunks": "periplus_agents.commands:chunks",
+    },
+    page_columns="periplus_agents.extracting:page_columns",
+    services={"embedding": "periplus_agents.embedding:", "markdown": "periplus_agents.markdown:"},
 )

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from periplus.api.collection import Collection
-from periplus.api.embedding import text_of
 from periplus.api.functions import open_collection, search_collections
 from periplus.api.tables import TABLES, TableQuery, result_tables
 from periplus.errors import UsageError
@@ -51,6 +50,7 @@ from periplus_agents.answers import (
     text_schema,
 )
 from periplus_agents.crawling import CALL_S, URLS_MOST, crawl_urls
+from periplus_agents.embedding import text_of
 
 _COLLECTION = {"collection": text_schema("name of the collection; optional if there is only one")}
 _CURSOR = {"cursor": text_schema("`next` of the previous answer, to continue after it", pattern="^[0-9]{1,9}$")}

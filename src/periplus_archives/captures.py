@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import sqlite3
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -17,10 +18,10 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.model.collection import ArchiveRecord
 from periplus.model.ports import Response
 from periplus.model.visit import Cut, Request
+from periplus.model.web import Url
 from periplus.settings import FetchLimits
-from periplus.store.warc import PURPOSE, http_answer, original
+from periplus.store.warc import PURPOSE, capture_key, http_answer, original
 from periplus.urls.canonical import canonical
-from periplus.urls.captures import Capture, capture_key
 from periplus_archives.files import RECORDS, ArchiveFile, ArchiveReader, MemberPlace, archive_files
 
 # Positions of records are taken from an index if it lists the file; contents are always taken from the record itself.
@@ -38,6 +39,40 @@ _TABLE = """CREATE TABLE capture (
     key TEXT NOT NULL, url TEXT NOT NULL, taken REAL NOT NULL, status INTEGER NOT NULL, digest TEXT NOT NULL,
     is_revisit INTEGER NOT NULL, file INTEGER NOT NULL, member INTEGER NOT NULL, skip INTEGER NOT NULL
 )"""
+
+
+class Capture(NamedTuple):
+    """A line of an archive's index. taken: seconds since the epoch, UTC; status: 0 if unknown, as for revisits; place:
+    the location of its bytes, in the format of the source.
+    """
+
+    url: str
+    taken: float
+    status: int
+    place: str
+
+
+def by_nearness(captures: Iterable[Capture], url: Url, at: float) -> list[Capture]:
+    """The captures of a URL, nearest to a time first. at: seconds since the epoch; infinity: latest first.
+
+    Captures of other URLs with the same key (http for https, with or without www.) come last. Within both groups
+    refusals and server errors (429, 5xx) come last.
+    """
+    return sorted(
+        captures,
+        key=lambda capture: (
+            not _is_of(capture, url),
+            capture.status == 429 or capture.status >= 500,
+            abs(capture.taken - at) if at < math.inf else -capture.taken,
+        ),
+    )
+
+
+def _is_of(capture: Capture, url: Url) -> bool:
+    try:
+        return capture.url == url or canonical(capture.url) == url
+    except InvalidUrl:
+        return False
 
 
 class _Line(NamedTuple):

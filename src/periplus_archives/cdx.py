@@ -24,9 +24,9 @@ from periplus.model.web import Url
 from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
 from periplus.urls.canonical import start_urls, url_id
-from periplus.urls.captures import Capture
 from periplus.urls.hosts import host_key
 from periplus.values import frozen
+from periplus_archives.captures import Capture
 
 # The formats of CDX servers differ: lines of JSON (pywb), an array of arrays whose first row has the names (Wayback
 # Machine), lines of CDXJ, or lines of CDX with eleven fields, of which the first seven are the same everywhere.

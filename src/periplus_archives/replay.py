@@ -27,11 +27,11 @@ from periplus.model.ports import Clock, Response, Transport
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Purpose, Request
 from periplus.model.web import HostKey, Origin, Url
 from periplus.settings import Politeness, Settings
+from periplus.store.warc import capture_key
 from periplus.urls.canonical import canonical, resolve
-from periplus.urls.captures import Capture, by_nearness, capture_key
 from periplus.urls.hosts import host_key, host_name, is_named, origin_of, path_and_query
 from periplus_archives import cdx
-from periplus_archives.captures import FileArchive
+from periplus_archives.captures import Capture, FileArchive, by_nearness
 
 Answering = Generator[Request, Response, Response]
 """Yields requests to an archive's server, receives their responses, and returns the response to a crawl's request."""

@@ -20,8 +20,8 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of, number, utc, visible
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.analysis_rows import redirect_hops
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.site_rows import redirect_hops
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key

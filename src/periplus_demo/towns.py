@@ -7,11 +7,11 @@ pages are the same every time.
 from __future__ import annotations
 
 import random
-from html import escape
 
-from periplus_demo.harbours import WebAnswer
+from markupsafe import Markup, escape
 
-HTML = "text/html; charset=utf-8"
+from periplus_demo.harbours import HTML, WebAnswer, render
+
 TOWNS = {  # host: (name, pages)
     "averby.example": ("Averby", 24),
     "vellmouth.example": ("Vellmouth", 40),
@@ -51,12 +51,13 @@ def answer(host: str, path: str, port: str) -> WebAnswer:
         return WebAnswer(404, "text/plain", b"none")
     number = 0 if path == "/" else _number(path)
     if host in OFFICES:
-        return _page(OFFICES[host][0], "", "<p>Open on weekdays.</p>") if number == 0 else WebAnswer(404, HTML, b"")
+        return _page(OFFICES[host][0], [], "<p>Open on weekdays.</p>") if number == 0 else WebAnswer(404, HTML, b"")
     name, pages = TOWNS[host]
     if not 0 <= number < pages:
         return WebAnswer(404, HTML, b"")
     title = f"{name}: {_matter(number)}" if number else f"The town of {name}"
-    return _page(title, _inner(number, pages), _outer(host, name, number, port))
+    children = range(4 * number + 1, min(pages, 4 * number + 5))  # in a tree whose nodes have four
+    return _page(title, [(child, _matter(child)) for child in children], _outer(host, name, number, port))
 
 
 def _number(path: str) -> int:
@@ -66,12 +67,6 @@ def _number(path: str) -> int:
 
 def _matter(number: int) -> str:
     return MATTERS[number % len(MATTERS)] + (f", part {number // len(MATTERS) + 1}" if number >= len(MATTERS) else "")
-
-
-def _inner(number: int, pages: int) -> str:
-    """Links to a page's children in a tree whose nodes have four."""
-    children = range(4 * number + 1, min(pages, 4 * number + 5))
-    return "".join(f'<li><a href="/page/{child}.html">On {_matter(child)}</a>' for child in children)
 
 
 def _outer(host: str, name: str, number: int, port: str) -> str:
@@ -99,12 +94,9 @@ def _link(host: str, path: str, port: str, words: str) -> str:
     return f'<a href="http://{host}{port and ":" + port}{path}">{escape(words)}</a>'
 
 
-def _page(title: str, inner: str, text: str) -> WebAnswer:
-    body = (
-        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{escape(title)}</title><h1>{escape(title)}</h1>"
-        f"<main>{text}<ul>{inner}</ul></main><footer><a href='/'>Town hall</a></footer></html>"
-    )
-    return WebAnswer(200, HTML, body.encode())
+def _page(title: str, inner: list[tuple[int, str]], text: str) -> WebAnswer:
+    """inner: (number, subject) of the pages below it. text: HTML."""
+    return WebAnswer(200, HTML, render("town.html", title=title, inner=inner, text=Markup(text)).encode())
 
 
 def starts(port: str) -> list[str]:

@@ -57,7 +57,7 @@ WriteRecord = Callable[[Exchange], RecordPlace]
 
 
 class DatabaseRows:
-    """`moved_tables.Rows` of a collection in PostgreSQL, within a transaction.
+    """`moved_tables.RowStore` of a collection in PostgreSQL, within a transaction.
 
     reader: for the collection's segments, if any. write_record: writes a WARC record to a segment; None: bytes are
     stored in the row. unpacked: also decompress bodies that are stored in the database.

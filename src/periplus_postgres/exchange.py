@@ -22,7 +22,7 @@ from periplus.model.ports import CrawlHome, RunStore
 from periplus.present.wording import count_of
 from periplus.settings import Settings
 from periplus.store.part_messages import AT_ONCE, IDENTITY, PART
-from periplus.urls.web_parts import WebPart, parse_part
+from periplus.urls.hosts import WebPart, parse_part
 from periplus_postgres.address import check_place, noted_place
 from periplus_postgres.segments import ObjectStorage, object_storage
 

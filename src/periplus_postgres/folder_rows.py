@@ -64,7 +64,7 @@ _NOT_MOVED = {"host": frozenset({"lease_by"})}
 
 
 class FolderRows:
-    """`moved_tables.Rows` of a collection in a folder, in portable form.
+    """`moved_tables.RowStore` of a collection in a folder, in portable form.
 
     has_shards: computes the shards of rows and bodies, which a database needs; otherwise they are 0.
     """

@@ -13,7 +13,7 @@ from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.store.ledger import HostRef, Ledger, Sums
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.statements import SHARDS, shard_of
-from periplus.urls.web_parts import WebPart
+from periplus.urls.hosts import WebPart
 from periplus_postgres import hosts
 from periplus_postgres.connection import Connection, columns_of
 from periplus_postgres.hosts import Change

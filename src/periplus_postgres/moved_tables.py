@@ -94,7 +94,7 @@ BODY_COLUMNS = "b.id, b.md5, b.size, b.blocks, x.media_type, x.data, b.data, b.d
 """Values of a MovedBody up to `text`, from `body b LEFT JOIN xml x`."""
 
 
-class Rows(Protocol):
+class RowStore(Protocol):
     """Rows of a collection in a folder or a database. Each row starts with its shard, 0 if the table has no shards."""
 
     def rows(self, table: MovedTable) -> Iterator[Row]: ...

@@ -34,7 +34,7 @@ from periplus_postgres.connection import Connection, connect
 from periplus_postgres.copying import DatabaseRows
 from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.frontier import DatabaseHome
-from periplus_postgres.moved_tables import MOVING, WRITTEN_BACK, MovedBody, MovedTable, Rows, Sum, sum_of
+from periplus_postgres.moved_tables import MOVING, WRITTEN_BACK, MovedBody, MovedTable, RowStore, Sum, sum_of
 from periplus_postgres.segments import SegmentReader, SegmentWriter, object_storage
 from periplus_postgres.statements import PostgresStatements
 
@@ -87,13 +87,13 @@ def report_rows(rows: Iterable[T], what: str, watch: Watch, every: int = SAID_EV
 class Target(NamedTuple):
     """Where a move writes. flush: makes the segments durable, before each commit."""
 
-    rows: Rows
+    rows: RowStore
     statements: Statements
     transaction: Callable[[], AbstractContextManager[object]]
     flush: Callable[[], None] = lambda: None
 
 
-def transfer(source: Rows, target: Target, tables: Sequence[MovedTable], watch: Watch) -> dict[str, Sum]:
+def transfer(source: RowStore, target: Target, tables: Sequence[MovedTable], watch: Watch) -> dict[str, Sum]:
     """Inserts the rows of these tables and all bodies, or what is missing of them; returns sums by table of the source.
 
     A table in which an earlier call was interrupted is read whole again for its sum, but not written again.
@@ -152,7 +152,7 @@ def _batches(rows: Iterator[Row], name: str) -> Iterator[tuple[int, Iterator[tup
     return groupby(numbered(), itemgetter(0))
 
 
-def verify_rows(sent: Mapping[str, Sum], target: Rows, tables: Iterable[MovedTable], watch: Watch) -> None:
+def verify_rows(sent: Mapping[str, Sum], target: RowStore, tables: Iterable[MovedTable], watch: Watch) -> None:
     """Raises StoreError unless the rows that are read back equal those that were sent."""
     stored: dict[str, Iterable[Row]] = {table.name: target.rows(table) for table in tables}
     stored["body"] = (body.row for body in target.bodies())

@@ -28,7 +28,6 @@ from periplus.model.ports import RunRecord
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import utc
 from periplus.retrieval import index, vectors
-from periplus.retrieval.files import SEGMENT_ENDINGS, linked_files
 from periplus.retrieval.index import IndexState, read_state
 from periplus.settings import SETTINGS_FILE
 from periplus.store.bodies import unpack_parts
@@ -169,8 +168,8 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
         if has is not None and earlier is not None and has.token == earlier.token:
             if has.note == _standing(where, state):
                 return
-            there = {file.name: file for file in earlier.files if file.name.endswith(SEGMENT_ENDINGS)}
-        files = {name: there.get(name, path) for name, path in linked_files(folder, linked).items()}
+            there = {file.name: file for file in earlier.files if file.name.endswith(index_place.SEGMENT_ENDINGS)}
+        files = {name: there.get(name, path) for name, path in index_place.linked_files(folder, linked).items()}
         with reading.moment(folder) as connection:
             place = changes.place_of(connection, changes.INDEX)
             if place is None or state.position < place.position:

@@ -20,8 +20,7 @@ from periplus.store import runs
 from periplus.store.part_messages import IDENTITY, LEFT_ASIDE, PART
 from periplus.store.sqlite import schema
 from periplus.store.url_state import RAISABLE_REASONS
-from periplus.urls.hosts import host_key
-from periplus.urls.web_parts import WebPart, part_of
+from periplus.urls.hosts import WebPart, host_key, part_of
 from periplus_postgres import folder_rows
 from periplus_postgres.exchange import PLACE, exchange_place
 from periplus_postgres.moved_tables import OWN_META, OWNERS, TABLES, sum_of

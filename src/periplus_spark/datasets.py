@@ -17,15 +17,27 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from periplus.api.homes import name_of, place_at, results_of, whole_of
+from periplus.api.homes import name_of, place_at, results_of
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
-from periplus.model.dataset import TABLES, Block, CodedColumn, ComputedTable, Manifest, PartNote, ResultNote, WholeRows
-from periplus.model.ports import RunRecord
+from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.settings import VERSION
-from periplus.store.datasets import Numbering, host_block, numbering, part_blocks, redirect_block
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import Place, frozen
+from periplus_spark.dataset import (
+    TABLES,
+    Block,
+    CodedColumn,
+    Manifest,
+    Numbering,
+    PartNote,
+    StoredRows,
+    host_block,
+    numbering,
+    part_blocks,
+    redirect_block,
+    whole_of,
+)
 from periplus_spark.files import (
     DRAFTS,
     blocks,
@@ -159,7 +171,7 @@ def _unwritable(into: Path, error: OSError) -> StoreError:
 
 
 @contextlib.contextmanager
-def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[WholeRows]:
+def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
     """Opens one snapshot of the collection's rows in this process and in all children.
 
     PostgreSQL exports its snapshot by name. For SQLite, all processes open theirs while the write lock is held.
@@ -179,7 +191,7 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[WholeRows]:
         yield rows
 
 
-def _plan_export(place: Place, rows: WholeRows, texts: bool, parts: int, now: float) -> ExportPlan:
+def _plan_export(place: Place, rows: StoredRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
     run = (
@@ -191,7 +203,7 @@ def _plan_export(place: Place, rows: WholeRows, texts: bool, parts: int, now: fl
     return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
 
 
-def _begin_export(plan: ExportPlan, into: Path, rows: WholeRows) -> tuple[ExportPlan, Notes]:
+def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / DRAFTS
@@ -241,7 +253,7 @@ def _parts(plan: ExportPlan, urls: int) -> Iterator[DatasetPart]:
     yield DatasetPart("redirects", 0, 0, urls)
 
 
-def _make_part(into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
+def _make_part(into: Path, rows: StoredRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
     """Writes a part."""
     if part.table == "redirects":
         return write_part(into, part.table, part.number, [redirect_block(rows, numbers)])

@@ -196,14 +196,6 @@ def between(links: UnitLinks, among: Mask) -> UnitLinks:
     return UnitLinks(links.model, links.sources[chosen], links.ends[chosen], links.counts[chosen])
 
 
-def matrix(links: UnitLinks, size: int) -> Ints:
-    """int64[size, size] of the first units, row = source, self-links on the diagonal."""
-    table = np.zeros((size, size), np.int64)
-    inside = (links.sources < size) & (links.ends < size)
-    table[links.sources[inside], links.ends[inside]] = links.counts[inside]
-    return table
-
-
 def co_inlinks(
     links: UnitLinks, chosen: int, left_out: Mask | None = None, most: int | None = None
 ) -> tuple[CoLink, ...]:

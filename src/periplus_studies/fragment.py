@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TextIO
+from typing import Any, TextIO
+
+from markupsafe import Markup
 
 from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
-from periplus.present.markup import attributes, characters, escape_xml
+from periplus.present.markup import attributes, characters, environment, escape_xml
 from periplus.present.tables import json_text
 from periplus.present.wording import count_of, iso, number
+from periplus.values import JsonObject, fields_of
 from periplus_studies.model import (
     CompanionSite,
     FragmentModel,
@@ -21,43 +24,27 @@ from periplus_studies.model import (
     UnitFigures,
 )
 
-NAMESPACE = "urn:periplus:fragment:1"
-Value = str | int | float | bool
-
 
 def write_fragment_xml(results: SurveyResults, out: TextIO) -> None:
     """<fragment><method/><set><site/>...</set>...<relations><relation/>...<link/>...</relations></fragment>, streamed.
 
     out: UTF-8.
     """
-    method = results.method
-    out.write(f'<?xml version="1.0" encoding="UTF-8"?>\n<fragment xmlns="{NAMESPACE}"{_attributes(_head(method))}>\n')
-    out.write("<method>\n")
-    for kind, pairs in (("run", method.runs), ("parameter", method.parameters)):
-        for name, value in pairs:
-            out.write(f"<{kind}{_attributes({'name': name, 'value': value})}/>\n")
-    out.write("</method>\n")
-    sites, tags = _sites(results), _tags(results)
-    for part in results.model.sets:
-        out.write(f"<set{_attributes({'name': part.name, 'sites': len(part.sites), **_counts(part)})}>\n")
-        for unit in part.sites:
-            out.write(f"<site{_attributes(sites[unit])}>")
-            out.write("".join(f"<prefix>{escape_xml(prefix)}</prefix>" for prefix in results.units[unit].prefixes))
-            out.write("".join(f"<tag>{escape_xml(tag)}</tag>" for tag in tags.get(unit, ())) + "</site>\n")
-        out.write("</set>\n")
-    out.write("<relations>\n")
-    for relation in results.model.relations:
-        out.write(f"<relation{_attributes(relation._asdict())}/>\n")
-    for source, end, links in _links(results):
-        out.write(f"<link{_attributes({'source': source, 'end': end, 'links': links})}/>\n")
-    out.write("</relations>\n</fragment>\n")
+    made = environment("periplus_studies", attrs=_attributes, xml=lambda value: Markup(escape_xml(value)))
+    values = {
+        "head": _head(results.method), "method": results.method, "units": results.units, "sites": _sites(results),
+        "sets": [(part, {"name": part.name, "sites": len(part.sites), **_counts(part)}) for part in results.model.sets],
+        "tags": _tags(results), "relations": results.model.relations, "links": _links(results),
+    }  # fmt: skip
+    out.writelines(made.get_template("fragment.xml").generate(values))
+    out.write("\n")
 
 
 def write_fragment_json(results: SurveyResults, out: TextIO) -> None:
     """The same as one JSON object. out: UTF-8."""
     sites, tags = _sites(results), _tags(results)
 
-    def site(unit: int) -> dict[str, object]:
+    def site(unit: int) -> JsonObject:
         return sites[unit] | {"prefixes": list(results.units[unit].prefixes), "tags": list(tags.get(unit, ()))}
 
     value = _head(results.method) | {
@@ -72,10 +59,9 @@ def write_fragment_json(results: SurveyResults, out: TextIO) -> None:
     out.write(json_text(_sound(value)))
 
 
-def _head(method: MethodSheet) -> dict[str, Value]:
+def _head(method: MethodSheet) -> JsonObject:
     return {
-        "title": method.title,
-        "run": method.run,
+        **fields_of(method, "title run"),
         "created": iso(method.created),
         "model": method.model.value,
         "documents": method.documents,
@@ -84,39 +70,29 @@ def _head(method: MethodSheet) -> dict[str, Value]:
     }
 
 
-def _counts(part: SiteSet) -> dict[str, Value]:
-    return {"probed": part.probed, "documents": part.documents, "fetched": part.fetched}
+def _counts(part: SiteSet) -> JsonObject:
+    return fields_of(part, "probed documents fetched")
 
 
-def _sites(results: SurveyResults) -> dict[int, dict[str, Value]]:
+def _sites(results: SurveyResults) -> dict[int, JsonObject]:
     """The values of each site, by its unit; what is not known is left out."""
     figures = {row.unit: _target(results.units[row.unit], row) for row in results.figures}
     return figures | {site.unit: _companion(site) for site in results.companions}
 
 
-def _target(unit: Unit, row: UnitFigures) -> dict[str, Value]:
+def _target(unit: Unit, row: UnitFigures) -> JsonObject:
     return {
         "id": row.unit,
-        "name": unit.name,
-        "short": unit.short,
-        "start": unit.start,
-        "official": unit.official,
-        **({"bundle": unit.bundle} if unit.bundle else {}),
-        "fetched": row.fetched,
-        "waiting": row.waiting,
+        **fields_of(unit, "name short start official" + " bundle" * bool(unit.bundle)),
+        **fields_of(row, "fetched waiting"),
         "share": round(row.share, 4),
-        "in_links": row.in_links,
-        "in_units": row.in_units,
-        "out_links": row.out_links,
-        "out_units": row.out_units,
-        "self_links": row.self_links,
-        "out_companion": row.out_companion,
+        **fields_of(row, "in_links in_units out_links out_units self_links out_companion"),
         "inlinking_pages": row.wif.linking,
         "external_inlinking_pages": row.external_wif.linking,
     }
 
 
-def _companion(site: CompanionSite) -> dict[str, Value]:
+def _companion(site: CompanionSite) -> JsonObject:
     gain = site.gain
     return {
         "id": site.unit,
@@ -124,9 +100,7 @@ def _companion(site: CompanionSite) -> dict[str, Value]:
         "status": site.status.value,
         "cited_by": site.units,
         "citing_pages": site.pages,
-        "links": site.links,
-        "documents": site.documents,
-        "fetched": site.fetched,
+        **fields_of(site, "links documents fetched"),
         **({"links_back_to": site.back} if site.back is not None else {}),
         **({"strong_before": gain.strong_before, "strong_with": gain.largest_strong} if gain is not None else {}),
         **({"pairs_before": gain.pairs_before, "pairs_with": gain.pairs} if gain is not None else {}),
@@ -145,10 +119,9 @@ def _links(results: SurveyResults) -> list[tuple[int, int, int]]:
     return [(source, end, count) for source, end, count in rows if source != end and source in units and end in units]
 
 
-def _attributes(values: Mapping[str, Value]) -> str:
-    return attributes(
-        (name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items()
-    )
+def _attributes(values: Mapping[str, Any]) -> Markup:
+    pairs = ((name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items())
+    return Markup(attributes(pairs))
 
 
 def _sound(value: object) -> object:

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 import numpy as np
+from markupsafe import Markup
 
 from periplus.analyse.linkgraph import sort_distinct
 from periplus.model.arrays import Floats, Ints, Ints32
 from periplus.present.draw import HUES, Axes, caption, element, heading, nice, quarters, short_names, write_sheet
+from periplus.present.markup import text_lines
 from periplus.present.tables import align
 from periplus.present.wording import count_of, fit, number, visible
 from periplus_studies.model import (
@@ -239,25 +241,15 @@ def _cells(row: SiteProgress) -> tuple[str, ...]:
     )
 
 
-def _harvest_lines(progress: CampaignProgress, steps: str) -> Iterator[str]:
+def _harvest_lines(progress: CampaignProgress, steps: str) -> list[str]:
     harvest, campaign = progress.harvest, progress.campaign
-    total, baseline = harvest.total.found[-1], harvest.baseline
-    own = campaign.pages - (campaign.read_companions if progress.companion_pages else 0)
-    budget = f" of {number(own)}" if campaign.pages else ""
-    text = (
-        f"{number(progress.pages)}{budget} pages, {number(int(total))} distinct external {harvest.item}s, "
-        f"{harvest.recent:.2f} new per recent page"
-    )
-    yield f"  {text}; rule {campaign.rule}, seed {campaign.seed}"
-    yield f"  found        {sparkline(harvest.total, max(total, 1.0), steps)} {number(int(total))}"
-    outside = harvest.companions.found[-1]
-    yield f"  new sites    {sparkline(harvest.companions, max(outside, 1.0), steps)} {number(int(outside))}"
-    yield f"  round robin  {round_robin_text(baseline)}"
-    yield f"  complete     {completeness_text(harvest)}"
-    if progress.companion_pages:
-        pages = sum(pages for _, pages in progress.companion_pages)
-        strong = count_of(len(progress.companion_pages), "strong companion")
-        yield f"  companions   {count_of(pages, 'page')} of {strong}"
+    return text_lines(
+        "harvest.txt", "periplus_studies", progress=progress, campaign=campaign, harvest=harvest,
+        total=harvest.total.found[-1],
+        own_pages=campaign.pages - (campaign.read_companions if progress.companion_pages else 0),
+        sparkline=lambda curve: Markup(sparkline(curve, max(curve.found[-1], 1.0), steps)),
+        round_robin=round_robin_text(harvest.baseline), completeness=completeness_text(harvest),
+    )  # fmt: skip
 
 
 def round_robin_text(baseline: Baseline) -> str:

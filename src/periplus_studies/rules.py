@@ -171,36 +171,6 @@ class ChoiceRule:
     drifts: bool = False  # the score of a site changes with pages of other sites
 
 
-@dataclass(slots=True)
-class Turns:
-    """The current block in each world."""
-
-    site: Integers
-    left: Integers  # remaining pages of the block
-    scores: Floats | None = field(default=None, repr=False)
-
-    @classmethod
-    def zeros(cls, worlds: int) -> Turns:
-        return cls(np.zeros(worlds, np.int64), np.zeros(worlds, np.int64))
-
-
-def choose(rule: ChoiceRule, yields: Yields, ready: Flags, turns: Turns, rng: np.random.Generator) -> Integers:
-    """Chooses a site in each world. ready: worlds x sites, at least one per world. Advances `turns`."""
-    worlds = np.arange(len(ready))
-    fresh = ready & (yields.pages < rule.first)
-    begins = fresh.any(axis=1)
-    stays = ~begins & (turns.left > 0) & ready[worlds, turns.site]
-    compares = ~begins & ~stays
-    chosen = np.where(begins, fresh.argmax(axis=1), turns.site)
-    if compares.any():
-        best = np.where(ready, rule.score(yields, rng), -np.inf).argmax(axis=1)
-        chosen = np.where(compares, best, chosen)
-        turns.site = np.where(compares, best, turns.site)
-        turns.left = np.where(compares, rule.block, turns.left)
-    turns.left = np.where(begins, turns.left, turns.left - 1)
-    return chosen
-
-
 # The rules of Pechnikov and Chernobrovkin (2012), with their budget kept.
 #
 # R1 spends its remainder, N - K [N/K], on the site with the greatest sum; the printed formula "N - [N/K]" would request

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from periplus.api import embedding
 from periplus.api.homes import collections_at
 from periplus.errors import NoCollection, UsageError
 from periplus.model.tables import FAULTS, LINKS
+from periplus_agents import embedding
 from periplus_agents.answers import (
     ANSWER_CHARS,
     CELL_CHARS,

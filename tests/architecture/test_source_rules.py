@@ -94,7 +94,7 @@ def test_the_share_of_short_functions_is_counted():
 
 def test_only_the_guards_of_a_worker_and_of_extensions_catch_everything(ours):
     places = [line.partition(":")[0] for line in broad_handlers(ours)]
-    assert places == ["src/periplus/acquire/worker.py", "src/periplus/features.py"]
+    assert places == ["src/periplus/acquire/answers.py", "src/periplus/features.py"]
 
 
 def test_broad_handlers_are_found_alone_and_in_tuples():

@@ -18,9 +18,8 @@ from periplus.model.ports import Response
 from periplus.model.visit import Cause, Cut, Headers, Request
 from periplus.settings import Settings, settings_from
 from periplus.urls.canonical import canonical
-from periplus.urls.captures import Capture, by_nearness
 from periplus_archives.api import export_wacz, import_archives, starts_of_archive
-from periplus_archives.captures import FileArchive
+from periplus_archives.captures import Capture, FileArchive, by_nearness
 from periplus_archives.cdx import captures_of, mementos_of, original_of, resume_key_of
 from periplus_archives.replay import ArchiveTransport, FileSource, ServerSource, end_of, place_of
 from stored import page

@@ -17,8 +17,7 @@ from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Headers
-from periplus.store.warc import decode_chunks, http_answer, original, records_of, warcinfo
-from periplus.urls.captures import capture_key
+from periplus.store.warc import capture_key, decode_chunks, http_answer, original, records_of, warcinfo
 from periplus_archives.api import export_warc, import_archives
 from periplus_archives.files import ArchiveFile, ArchiveReader
 from stored import page, stored

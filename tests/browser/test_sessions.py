@@ -300,7 +300,7 @@ def test_a_lost_queue_entry_of_a_form_is_restored(tmp_path, monkeypatch):
 
 
 def test_an_unreachable_form_ends_the_crawl_with_its_address(tmp_path, monkeypatch):
-    monkeypatch.setattr("periplus.acquire.worker.Worker._request_lease", lambda self, request: None)
+    monkeypatch.setattr("periplus.acquire.leases.Commits.request_lease", lambda self, request: None)
     monkeypatch.setattr("periplus_browser.session.MOST_LISTED_S", 0.5)
     with served(LoginSite()) as door, served(LoginSite(door="401")) as site:
         hosts = f'hosts = ["{door.url}", "{site.url}"]\n'

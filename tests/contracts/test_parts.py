@@ -12,7 +12,7 @@ from contracts.crawl_worlds import PostgresWorld, SqliteWorld
 from periplus.model.frontier import StoredRobots
 from periplus.model.visit import Purpose, Reason
 from periplus.store import part_messages
-from periplus.urls.web_parts import WebPart, parse_part, part_of
+from periplus.urls.hosts import WebPart, parse_part, part_of
 from periplus_postgres.address import address_of
 from postgres_server import empty_collection
 

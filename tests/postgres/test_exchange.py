@@ -14,7 +14,7 @@ from periplus.model.visit import Reason
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
-from periplus.urls.web_parts import WebPart, part_of
+from periplus.urls.hosts import WebPart, part_of
 from periplus_postgres.exchange import UrlExchange
 
 PARTS = 3

@@ -23,7 +23,7 @@ from periplus.api.collection import Collection
 from periplus.api.crawling import finish_indexing, start_indexing
 from periplus.api.deleting import delete
 from periplus.api.homes import folder_of
-from periplus.api.search_index import standing
+from periplus.api.searching import standing
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.collection import Deletion

@@ -14,8 +14,7 @@ from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
 from periplus.store.sqlite import schema
-from periplus.urls.hosts import host_key
-from periplus.urls.web_parts import WebPart, part_of
+from periplus.urls.hosts import WebPart, host_key, part_of
 from periplus_postgres.splitting import fill_part
 from postgres_server import empty_collection
 from stored import page, stored

@@ -14,8 +14,7 @@ from voyage import PATIENCE_S, Collection, command, crawled, environment, flags_
 
 from periplus.cli.main import main
 from periplus.model.visit import Reason
-from periplus.urls.hosts import host_key
-from periplus.urls.web_parts import part_of
+from periplus.urls.hosts import host_key, part_of
 from postgres_server import empty_collection
 from testweb import Web, serve
 from testweb.graphs import linked_sites

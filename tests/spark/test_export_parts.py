@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.errors import StoreError
-from periplus.model.dataset import TABLES
 from periplus.store.sqlite import schema
 from periplus_spark import datasets
 from periplus_spark.combining import combine
+from periplus_spark.dataset import TABLES
 from periplus_spark.datasets import JOURNAL, export_dataset
 from periplus_spark.files import DRAFTS
 from stored import copied, kept_in, page, stored

@@ -7,23 +7,28 @@ import math
 import numpy as np
 import pytest
 
-from periplus_studies.rules import ChoiceRule, Turns, Yields, choose, quantum, r1, r2, r3
+from periplus.model.frontier import ReadyHost
+from periplus.model.web import HostKey, SiteKey
+from periplus_studies.rules import ChoiceRule, Novelty, SitePolicy, Yields, quantum, r1, r2, r3
 
 THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 5, 5, 5, 5, 5, 5, 5]]
 
 
 def trace(rule: ChoiceRule, sites: list[list[int]], budget: int, seed: int = 1) -> str:
     """The sites in the order of their requests, a letter per page. A site has as many pages as its list."""
-    yields, turns, rng = Yields.zeros(1, len(sites)), Turns.zeros(1), np.random.default_rng(seed)
-    order = ""
+    names = [SiteKey(f"{letter}.org") for letter in "abcdefghij"[: len(sites)]]
+    policy, order = SitePolicy(rule, Novelty("page", SiteKey), seed), ""
+    hosts = [ReadyHost(place, HostKey(f"{name}:443"), name, 1, 0, 0.0) for place, name in enumerate(names)]
+    for host in hosts:
+        policy.place(host.site)
     for _ in range(budget):
-        ready = np.array([[len(site) > pages for site, pages in zip(sites, yields.pages[0], strict=True)]])
-        if not ready.any():
+        ready = [host for host in hosts if order.count("ABCDEFGHIJ"[host.host_id]) < len(sites[host.host_id])]
+        if not ready:
             break
-        site = choose(rule, yields, ready, turns, rng)
-        reward = sites[site[0]][yields.pages[0, site[0]]]
-        yields.book(np.array([0]), site, np.array([float(reward)]))
-        order += "ABCDEFGHIJ"[site[0]]
+        (place,) = policy.choose(ready, 1)
+        letter = "ABCDEFGHIJ"[place]
+        policy.book(names[place], float(sites[place][order.count(letter)]))
+        order += letter
     return order
 
 

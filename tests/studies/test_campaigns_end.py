@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from contracts.crawl_worlds import SqliteWorld
 from contracts.plain_store import PlainStore
-from fakes import LOST, FakeClock, FakeTransport, Scripted
+from fakes import LOST, FakeClock, FakeTransport, Scripted, own_turns
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.politeness import AddressTurns
-from periplus.acquire.worker import Worker, WorkerDeps
+from periplus.acquire.leases import WorkerDeps
+from periplus.acquire.worker import Worker
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.schedule.traps import TrapDetector
 from periplus.settings import Settings, settings_from
@@ -125,7 +125,7 @@ def worker_of(store, transport: FakeTransport, policy: SurveyPolicy, made: Setti
         policy.scope,
         frozenset(),
         Aliases(),
-        AddressTurns(8, 0.5),
+        own_turns(8, 0.5),
     )
     return Worker(deps, made)
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from contracts.plain_store import PlainStore
-from fakes import FakeClock, FakeTransport, Scripted
+from fakes import FakeClock, FakeTransport, Scripted, own_turns
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.politeness import AddressTurns, HeldHost, Pace, prefer
-from periplus.acquire.worker import Worker, WorkerDeps
+from periplus.acquire.leases import WorkerDeps
+from periplus.acquire.politeness import HeldHost, Pace, prefer
+from periplus.acquire.worker import Worker
 from periplus.model.frontier import Lease, ReadyHost
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url
@@ -93,7 +94,7 @@ def campaign_run(
         scope,
         frozenset(),
         Aliases(),
-        AddressTurns(8, 0.5),
+        own_turns(8, 0.5),
     )
     Worker(deps, settings).run(lambda: False)
     return (

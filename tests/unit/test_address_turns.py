@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import own_turns
 from periplus.acquire import politeness
 from periplus.acquire.politeness import AddressTurns
 from periplus.errors import StoreError
@@ -43,7 +44,7 @@ def tables(tmp_path):
 
 
 def crowded(names: list[str] = NAMES, most: int = 8) -> AddressTurns:
-    turns = AddressTurns(most, 0.5)
+    turns = own_turns(most, 0.5)
     for name in names:
         assert turns.turn(name, 0.0) == 0.0, "its address is not known yet"
         turns.end_turn(name, A)
@@ -79,7 +80,7 @@ def test_hosts_at_a_crowded_address_take_turns_and_are_requested_equally_often(t
 
 @pytest.mark.parametrize(("names", "address"), [(8, A), (12, ""), (12, "127.0.0.1"), (12, "::1")])
 def test_few_hosts_hosts_behind_a_proxy_and_local_hosts_take_no_turns(names: int, address: str) -> None:
-    turns = AddressTurns(8, 0.5)
+    turns = own_turns(8, 0.5)
     for _ in range(2):
         for name in NAMES[:names]:
             assert turns.turn(name, 1.0) == 1.0
@@ -97,7 +98,7 @@ def test_a_host_that_moves_counts_at_its_new_address() -> None:
 
 def test_the_number_of_known_hosts_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(politeness, "MOST_ADDRESSES", 20)
-    turns = AddressTurns(1, 0.5)
+    turns = own_turns(1, 0.5)
     for number in range(200):
         turns.end_turn(f"s{number}.test:80", f"198.51.100.{number}")
         turns.end_turn(f"t{number}.test:80", f"198.51.100.{number}")
@@ -106,7 +107,7 @@ def test_the_number_of_known_hosts_is_limited(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_first_request_waits_too_but_own_hosts_and_other_ports_of_a_host_take_no_turns() -> None:
-    turns = AddressTurns(2, 0.5, frozenset({"s9.test"}))
+    turns = own_turns(2, 0.5, frozenset({"s9.test"}))
     assert [turns.admits(NAMES[number], A, 1.0) for number in (0, 1, 9)] == [True, True, True]
     assert turns.admits(HostKey("s0.test:8080"), A, 1.0), "s9.test is the user's own host: it takes no turns"
     assert [turns.admits(NAMES[number], A, 1.0) for number in (2, 3, 9)] == [False, False, True]
@@ -120,7 +121,7 @@ def test_a_first_request_waits_too_but_own_hosts_and_other_ports_of_a_host_take_
 def test_hosts_of_several_processes_take_turns_at_a_shared_address(tables, killed: bool) -> None:
     """At most one request at a time, starts the delay apart, and each host goes on when another process is killed."""
     rng = random.Random(7)
-    turns = {pid: AddressTurns(8, 0.5, table=tables(pid)) for pid in sorted(ALIVE)}
+    turns = {pid: AddressTurns(8, 0.5, frozenset(), tables(pid)) for pid in sorted(ALIVE)}
     owner = {
         name: sorted(ALIVE)[number % 3] for number, name in enumerate(NAMES)
     }  # four hosts each: no process has a crowded address by its own count

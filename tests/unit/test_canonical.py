@@ -4,7 +4,7 @@ import pytest
 
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
-from periplus.urls.canonical import canonical, identity, page_key, places, resolve, scheme_of_href, url_id
+from periplus.urls.canonical import canonical, identity, resolve, scheme_of_href, url_id
 from periplus.urls.hosts import host_key, origin_of
 from periplus.urls.scope import site_key
 
@@ -179,36 +179,6 @@ def test_url_id_is_signed_and_stable():
     assert min(ids) < 0 < max(ids)
 
 
-def test_ours_page_key_ignores_differences_that_rarely_matter():
-    key = "example.org/a?x=1&y=2"
-    for text in (
-        "https://example.org/a?x=1&y=2",
-        "http://www.example.org/a/?y=2&x=1",
-        "https://example.org/a/index.html?utm_source=n&x=1&y=2&fbclid=q",
-        "https://example.org/a/Default.aspx?x=1&&y=2",
-    ):
-        assert page_key(canonical(text)) == key
-    assert page_key(canonical("https://example.org/?utm_medium=x")) == "example.org"
-    assert page_key(canonical("https://example.org/A")) != page_key(canonical("https://example.org/a"))
-    assert page_key(canonical("https://example.org:8443/")) == "example.org:8443"
-    assert page_key(canonical("https://example.org/myindex.html")) == "example.org/myindex.html"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("https://docs.example.org/a/b.html?x=1", ("example.org", "docs.example.org", "/a", "/b.html", "?x=1")),
-        ("https://www.example.org/a/", ("example.org", "/a")),
-        ("https://example.org/", ("example.org",)),
-        ("http://example.co.uk:8080/", ("example.co.uk", "example.co.uk:8080")),
-        ("http://127.0.0.1/x", ("127.0.0.1", "/x")),
-        ("http://localhost/x", ("localhost", "/x")),
-    ],
-)
-def test_places_split_a_url_from_domain_to_query(text, expected):
-    assert places(canonical(text)) == expected
-
-
 @pytest.mark.parametrize(
     "spellings",
     [
@@ -224,7 +194,7 @@ def test_places_split_a_url_from_domain_to_query(text, expected):
 def test_rfc3986_6_2_2_equivalent_spellings_are_one_url(spellings):
     urls = [canonical(text) for text in spellings]
     assert {identity(url) for url in urls} == {urls[0]}
-    for name in (url_id, page_key, places, host_key, origin_of, site_key):
+    for name in (url_id, host_key, origin_of, site_key):
         assert len(set(map(name, urls))) == 1, name
 
 

@@ -224,7 +224,7 @@ def test_every_measure_of_a_long_page_is_finite(many, words):
     """A float32 sum exceeded the total here, so the number of words after a block was negative."""
     texts = ["river " * (words + at % 7) if at < many - 3 else "a" for at in range(many)]
     blocks = Blocks.of([Block(BlockKind.PARAGRAPH, text, "div/p") for text in texts])
-    found = marking.matrix(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
+    found = marking.measures_of(Pages([blocks], [traces_of(blocks)]), np.full(many, 0.9, dtype=np.float32))
     assert np.isfinite(found).all()
 
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.model.page import Block, BlockKind
-from periplus.present.markdown import markdown_of_blocks
 from periplus.store.sqlite.job_file import folder_queue, remove_empty_file
+from periplus_agents.markdown import markdown_of_blocks
 from stored import page, stored
 
 START = "https://e.org/docs/"

@@ -16,7 +16,8 @@ from periplus.api.collection import Collection
 from periplus.api.exporting import export_rows
 from periplus.api.positions import issues_of
 from periplus.cli.main import main
-from periplus.document import html, structured
+from periplus.document import html
+from periplus.document import structured_data as structured
 from periplus.document.language import LANGUAGES, REGIONS, is_language
 from periplus.model.web import Url
 from periplus.settings import Settings

@@ -7,16 +7,17 @@ import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from interface import client, token_of
-from periplus.api import search_index, searching
+from periplus.api import search_index
 from periplus.model.job import JobOrder, JobState
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui import pages
+from periplus.ui import pages, state
 from periplus.ui.live import figures
 from periplus.ui.pages import decode, pieces
 from periplus.ui.rendering import query, visible, web_link
@@ -443,14 +444,14 @@ def test_a_page_outside_the_map_says_so(folder):
 
 def test_a_search_answers_immediately_while_the_index_is_made(folder, monkeypatch):
     """It shows the indexed pages. The rest is indexed in the background, for the next search."""
-    goes_on, whole = threading.Event(), searching.catch_up
+    goes_on, whole = threading.Event(), search_index.catch_up
 
     def slow(folder: Path) -> bool:
         with search_index.IndexWorker(folder):
             goes_on.wait(300)
         return whole(folder)
 
-    monkeypatch.setattr(search_index, "catch_up", slow)
+    monkeypatch.setattr(state, "search_index", SimpleNamespace(catch_up=slow))
     monkeypatch.setattr(pages, "CATCH_UP_S", 0.01)
     asking = client(folder)
     first = asking.get("/c/e/search?q=alpha")

@@ -10,7 +10,6 @@ import pytest
 
 from periplus.analyse.issues import audit_rules
 from periplus.analyse.segments import segment_rules
-from periplus.document.extraction import extract_rules, extract_values
 from periplus.errors import UsageError
 from periplus.jobs.presets import flags
 from periplus.model.web import Url
@@ -19,6 +18,7 @@ from periplus.store.reader import matches
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import site_scope
 from periplus.urls.user_patterns import user_pattern
+from periplus_agents.extraction import extract_rules, extract_values
 from periplus_browser.logins import login_of
 
 ENDLESS = "(a|a|L+)+(L+)+(L+)+$x"  # takes hours with Python's re

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from fakes import FakeClock, FakeTransport, Scripted
+from fakes import FakeClock, FakeTransport, Scripted, own_turns
+from periplus.acquire.choosing import SiteTurns
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.politeness import AddressTurns
-from periplus.acquire.worker import Worker, WorkerDeps
+from periplus.acquire.leases import WorkerDeps
+from periplus.acquire.worker import Worker
 from periplus.model.visit import Cause, Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.traps import TrapDetector
-from periplus.schedule.turns import SiteTurns
 from periplus.settings import settings_from
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
@@ -40,7 +40,7 @@ def crawled(
     )
     scope, transport, began = site_scope(urls, chosen.scope), FakeTransport(clock, answers), clock.now()
     store.offer(Discovery(scope, chosen).of_starts(urls), (), clock.now(), reopen=True)
-    addresses, mine = AddressTurns(chosen.politeness.per_address, 0.5), frozenset(chosen.politeness.mine)
+    addresses, mine = own_turns(chosen.politeness.per_address, 0.5), frozenset(chosen.politeness.mine)
     deps = WorkerDeps(
         store,
         transport,

@@ -16,14 +16,14 @@ import pytest
 
 import judge
 from contracts.crawl_values import batch, candidate, state
-from fakes import FakeClock, FakeTransport, Scripted
+from fakes import FakeClock, FakeTransport, Scripted, own_turns
+from periplus.acquire.choosing import SiteTurns
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.politeness import AddressTurns
-from periplus.acquire.worker import TICK_S, Worker, WorkerDeps
+from periplus.acquire.leases import TICK_S, WorkerDeps
+from periplus.acquire.worker import Worker
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.traps import TrapDetector
-from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, settings_from
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
@@ -127,7 +127,7 @@ def crawled(
         scope,
         frozenset(),
         Aliases(),
-        AddressTurns(8, 0.5),
+        own_turns(8, 0.5),
     )
     began, looks = clock.monotonic(), itertools.count()
 

@@ -11,14 +11,14 @@ import sys
 import time
 from pathlib import Path
 
-from fakes import FakeClock, FakeTransport, Scripted
+from fakes import FakeClock, FakeTransport, Scripted, own_turns
+from periplus.acquire.choosing import SiteTurns
 from periplus.acquire.discovery import Aliases, Discovery
-from periplus.acquire.politeness import AddressTurns
-from periplus.acquire.worker import Worker, WorkerDeps
+from periplus.acquire.leases import WorkerDeps
+from periplus.acquire.worker import Worker
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import Url
 from periplus.schedule.traps import TrapDetector
-from periplus.schedule.turns import SiteTurns
 from periplus.settings import settings_from
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
@@ -69,7 +69,7 @@ def main(folder: Path, hosts: int) -> dict[str, float]:
         scope,
         frozenset(),
         Aliases(),
-        AddressTurns(8, 0.5),
+        own_turns(8, 0.5),
     )
     Worker(deps, settings).run(lambda: transport.started.clear() or False)
     counts = store.counts()

@@ -109,6 +109,7 @@ def test_a_backup_of_a_running_crawl_is_restored_and_the_crawl_goes_on(tmp_path,
         crew.boss.send_signal(signal.SIGTERM)
         assert crew.boss.wait(PATIENCE_S) == 130
         for worker in crew.workers:
+            worker.terminate()
             finish_child(worker, PATIENCE_S)
         assert crawl_on(store, web, delay_s=0.0).wait(PATIENCE_S) == 0
         for line in commands[2:]:

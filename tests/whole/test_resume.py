@@ -24,7 +24,8 @@ from voyage import (
     until,
 )
 
-from periplus.api.search_index import catch_up, standing
+from periplus.api.search_index import catch_up
+from periplus.api.searching import standing
 from periplus.model.visit import Reason
 
 HOSTS = ("a.test", "b.test", "c.test")

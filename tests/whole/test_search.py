@@ -17,8 +17,8 @@ import periplus
 from periplus.api import search_index as index_follower
 from periplus.api import searching
 from periplus.api.crawling import finish_indexing, start_indexing
-from periplus.api.search_index import IndexWorker, catch_up, standing
-from periplus.api.searching import Search, SearchedFolder
+from periplus.api.search_index import IndexWorker, catch_up
+from periplus.api.searching import Search, SearchedFolder, standing
 from periplus.children import finish_child, stop_child
 from periplus.model.job import JobProgress
 from periplus.retrieval import index as search_index

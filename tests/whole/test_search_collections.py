@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 import periplus
-from periplus.api import embedding
 from periplus.api.functions import crawl
 from periplus.api.homes import collections_at
 from periplus.api.search_index import catch_up
@@ -18,6 +17,7 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, UsageError
 from periplus.retrieval.asking import MatchWindow, Searcher
 from periplus.settings import Searching
+from periplus_agents import embedding
 from periplus_agents.answers import ServedCollections
 from periplus_agents.tools import answer_call
 from stored import page, stored

@@ -286,10 +286,6 @@ class Discovery:
         for memory in (self._followed, self._noted):
             memory.forget()
 
-    def confirmed_candidates(self, urls: Iterable[Url]) -> tuple[Candidate, ...]:
-        """Candidates for URLs that trap detection had left out and now confirms."""
-        return tuple(self.candidate(url, None) for url in urls)
-
     def of(self, lease: Lease, task: Task, visit: Visit) -> Completion:
         """The visit with its document, candidates and sitemap requests, without a reason.
 

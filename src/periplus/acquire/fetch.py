@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -88,7 +89,9 @@ def _outcome(response: Response, limits: FetchLimits) -> Outcome:
 
 
 def _redirect(response: Response) -> Redirected | None:
-    location = _location(response.headers)
+    location = response.headers.get("location")
+    with contextlib.suppress(UnicodeError):  # some servers send raw UTF-8, which HTTP libraries decode as latin-1
+        location = location.encode("latin-1").decode("utf-8")
     if not location:
         return None
     try:
@@ -96,15 +99,6 @@ def _redirect(response: Response) -> Redirected | None:
     except InvalidUrl:
         return None
     return Redirected(response.status, response.headers, target, fragment)
-
-
-def _location(headers: Headers) -> str:
-    """The Location field as text. Some servers send raw UTF-8, which HTTP libraries decode as latin-1."""
-    location = headers.get("location")
-    try:
-        return location.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return location
 
 
 def reason_of_status(status: int) -> Reason:

@@ -1,15 +1,16 @@
-"""Decodes content codings (gzip, deflate, zstd, brotli) with limits on size and compression ratio."""
+"""Reads HTTP answers: header lines, and content codings with limits on size and compression ratio."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import cast
 
 from isal import isal_zlib
 
 from periplus.extras import is_installed
-from periplus.model.visit import Cut
+from periplus.model.visit import Cut, Headers
 from periplus.settings import FetchLimits
 
 STEP_BYTES = 262_144  # inflated at a time; limits are checked between steps
@@ -17,7 +18,36 @@ RATIO_GRACE_BYTES = 1_048_576  # the ratio is not checked below this size
 ZSTD_WINDOW_BYTES = 1 << 23  # RFC 9659: the maximum for content codings
 ZSTD_SLICE_BYTES = 512  # 4 bytes may become 128 KB (RFC 8878, 3.1.1.2): so a step is 16 MB at most
 HAS_BROTLI = is_installed("brotli")  # else `br` is not sent in Accept-Encoding
+FIELD_BYTES = 80  # longer header lines differ in each answer
 MOST_CODINGS = 3  # longer chains are treated as an attack
+
+
+def read_header(lines: Sequence[bytes]) -> tuple[int, Headers, bool]:
+    """(status, header, whether it is complete) of the last answer; earlier ones are 1xx or a proxy's answer to CONNECT.
+
+    lines: as libcurl passes them, with line ends; trailer fields are included.
+    """
+    status, status_line, is_whole, fields = 0, "", False, list[tuple[str, str]]()
+    for line in lines:
+        field = _repeated_field(line) if len(line) <= FIELD_BYTES else _field(line)
+        if field is not None:
+            fields.append(field)
+        elif line[:5] == b"HTTP/":
+            parts = line.split(None, 2)
+            status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+            status_line, is_whole, fields = line.decode("latin-1").strip(), False, []
+        elif line in (b"\r\n", b"\n"):
+            is_whole = True
+    return status, Headers(tuple(fields), status_line), is_whole
+
+
+def _field(line: bytes) -> tuple[str, str] | None:
+    """(name, value), or None if the line is not a header field."""
+    name, colon, value = line.decode("latin-1").partition(":")
+    return (name.strip().lower(), value.strip()) if colon and name[:5] != "HTTP/" else None
+
+
+_repeated_field = lru_cache(maxsize=2_048)(_field)  # most lines repeat in every answer of a host
 
 
 def _zlib_steps(body: bytes, window_bits: int) -> Iterator[tuple[bytes, int]]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
 
 from periplus.document.robots import Access, RobotsGroup
 from periplus.model.frontier import PRIORITY_DOUBT, GivenUp, HostState, Lease, ReadyHost, Task
-from periplus.model.ports import AddressPlace, AddressTable, Policy, TrapDetection
+from periplus.model.ports import AddressTable, Policy, TrapDetection
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Outcome, Purpose, Request, Visit
 from periplus.model.web import HostKey, Origin
 from periplus.settings import DELAY_FLOOR_S, Politeness
@@ -47,9 +46,6 @@ class Pace:
         if self.rate >= 1:
             return self.delay_s
         return max(self.delay_s, UNPACED_S) / self.rate
-
-    def with_delay(self, delay_s: float) -> Pace:
-        return replace(self, delay_s=delay_s)
 
 
 def delay_for(politeness: Politeness, mine: bool, crawl_delay_s: float | None, *, is_folder: bool = False) -> float:
@@ -193,47 +189,16 @@ MOST_ADDRESSES = 65_536
 OWN_MACHINE = "loopback"  # names on it take no turns: they belong to tests, proxies or tunnels
 
 
-class OwnAddresses:
-    """`model.ports.AddressTable` of a single process."""
-
-    def __init__(self) -> None:
-        self._names: dict[str, set[str]] = {}
-        self._places: dict[str, AddressPlace] = {}
-
-    def enter(self, address: str, name: str) -> None:
-        self._names.setdefault(address, set()).add(name)
-
-    def leave(self, address: str, name: str) -> None:
-        names = self._names.get(address, set())
-        names.discard(name)
-        if not names:
-            self._names.pop(address, None)
-            self._places.pop(address, None)
-
-    def names(self, address: str) -> int:
-        return len(self._names.get(address, ()))
-
-    @contextlib.contextmanager
-    def place(self, address: str) -> Iterator[AddressPlace]:
-        yield self._places.setdefault(address, AddressPlace())
-
-    def close(self) -> None:
-        """Holds nothing."""
-
-
 class AddressTurns:
     """Turns of one worker's host names at shared IP addresses. Times in seconds, on the machine's monotonic clock."""
 
-    def __init__(
-        self, most_names: int, gap_s: float, mine: frozenset[str] = frozenset(), table: AddressTable | None = None
-    ) -> None:
+    def __init__(self, most_names: int, gap_s: float, mine: frozenset[str], table: AddressTable) -> None:
         """most_names: names at one address up to which they take no turns.
 
         gap_s: between two starts at an address with more names. mine: hosts that take no turns, in the form of
-        `scope.own_hosts`. table: shared with other workers; None: this worker's own.
+        `scope.own_hosts`. table: shared with other workers.
         """
-        self._most, self._gap_s, self._mine = most_names, gap_s, mine
-        self._table: AddressTable = OwnAddresses() if table is None else table
+        self._most, self._gap_s, self._mine, self._table = most_names, gap_s, mine, table
         self._address: dict[str, str] = {}
         self._slots: dict[HostKey, float] = {}  # reserved times of hosts that wait
         self._flights: dict[HostKey, str] = {}
@@ -338,11 +303,6 @@ class HeldHost:
         return len(self.in_flight_tasks) + self.side_in_flight
 
     @property
-    def has_answered(self) -> bool:
-        """Whether any of its origins ever answered."""
-        return self.lease.answered or any(origin.answered for origin in self.health.values())
-
-    @property
     def has_errand(self) -> bool:
         """Whether it holds a task that another host waits for."""
         return any(priority < 0 for priority, _ in self.in_hand)
@@ -407,7 +367,7 @@ class HeldHost:
             pace.delay_s,
             pace.rate,
             strikes,
-            self.has_answered,
+            self.lease.answered or any(origin.answered for origin in origins),
             pace.waits_for,
             tuple(self.given_up),
             release,

@@ -14,7 +14,6 @@ from periplus.acquire.politeness import (
     HeldHost,
     OriginHealth,
     OriginRules,
-    Pace,
     delay_for,
     finish_request,
     given_up,
@@ -166,7 +165,11 @@ class RobotsGate:
         host.rules[origin] = adopted
         slowest = max(entry.rules.crawl_delay or 0.0 for entry in host.rules.values())
         is_folder = is_folder_host(host.lease.host)
-        host.pace = _with_delay(host.pace, delay_for(self._politeness, host.mine, slowest, is_folder=is_folder))
+        delay_s = delay_for(self._politeness, host.mine, slowest, is_folder=is_folder)
+        slower = replace(host.pace, delay_s=delay_s)
+        # a longer delay applies already after the previous request
+        longer_s = max(0.0, slower.gap_s - host.pace.gap_s)
+        host.pace = replace(slower, not_before=slower.not_before + longer_s)
         return adopted
 
     def process_answer(self, host: HeldHost, visit: Visit) -> None:
@@ -251,12 +254,6 @@ class RobotsGate:
             request = Request(url, Purpose.SITEMAP, about=self._scope.site_of(home))
             side_requests.append(SideRequest(host_key(url), self._scope.site_of(url), request, PRIORITY_SITEMAP))
         return side_requests
-
-
-def _with_delay(pace: Pace, delay_s: float) -> Pace:
-    """The pace with another delay. A longer delay applies already after the previous request."""
-    slower = pace.with_delay(delay_s)
-    return replace(slower, not_before=slower.not_before + max(0.0, slower.gap_s - pace.gap_s))
 
 
 # causes that are a failure of the whole host, not only of its robots.txt

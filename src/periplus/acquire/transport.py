@@ -10,13 +10,13 @@ import select
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Callable, Collection, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pycurl
 
-from periplus.acquire.inflating import HAS_BROTLI
+from periplus.acquire.inflating import HAS_BROTLI, read_header
 from periplus.errors import UsageError
 from periplus.model.ports import Clock, Response
 from periplus.model.visit import Cause, Certificate, Cut, Headers, Purpose, Request
@@ -38,11 +38,6 @@ SUPPRESS_CONNECT_HEADERS = 265  # an option of libcurl that pycurl has no name f
 PATROL_S = 0.25  # how often the first-byte timeout is checked
 KEPT_ANSWERS = 20  # if a host loses kept connections more often than this, new connections cost it less
 MOST_LOSSES = 65_536  # hosts whose losses are remembered
-OTHER_DESCRIPTORS = (
-    32  # descriptors that are not connections: the collection, the index, locks, pipes, modules being loaded
-)
-PER_REQUEST = 2  # each request's connection, and one that is kept for the next
-ENOUGH = 8_192  # descriptors for the greatest concurrency that can be set
 
 _BAD_FIELD = 8  # CURLE_WEIRD_SERVER_REPLY, which pycurl has no name for
 _CAUSES: dict[int, Cause] = {
@@ -81,34 +76,6 @@ def header_line(text: str) -> bytes:
     if CONTROL.search(text):
         raise ValueError(f"a control character in the header line {text.partition(':')[0]!r}")
     return text.encode("latin-1", "replace")
-
-
-def affordable(concurrency: int, limit: Callable[[], int | None] | None = None) -> int:
-    """The concurrency, reduced to what the limit of file descriptors allows, at least 1.
-
-    limit: returns that limit, or None if unknown.
-    """
-    descriptors = (limit or raised_limit)()
-    return (
-        concurrency
-        if descriptors is None
-        else max(1, min(concurrency, (descriptors - OTHER_DESCRIPTORS) // PER_REQUEST))
-    )
-
-
-def raised_limit() -> int | None:
-    """Raises this process's limit of file descriptors as far as permitted, and returns it. None: no such limit."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return None
-    target = max(soft, ENOUGH if hard == resource.RLIM_INFINITY else min(hard, ENOUGH))
-    if target > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
-    return target
 
 
 def resolve_entries(entries: Sequence[str]) -> list[str]:
@@ -166,35 +133,6 @@ class _CurlSocket(socket.socket):
         self.close()
 
 
-def read_header(lines: Sequence[bytes]) -> tuple[int, Headers, bool]:
-    """(status, header, whether it is complete) of the last answer; earlier ones are 1xx or a proxy's answer to CONNECT.
-
-    lines: as libcurl passes them, with line ends; trailer fields are included.
-    """
-    status, status_line, is_whole, fields = 0, "", False, list[tuple[str, str]]()
-    for line in lines:
-        field = _repeated_field(line) if len(line) <= FIELD_BYTES else _field(line)
-        if field is not None:
-            fields.append(field)
-        elif line[:5] == b"HTTP/":
-            parts = line.split(None, 2)
-            status = int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
-            status_line, is_whole, fields = line.decode("latin-1").strip(), False, []
-        elif line in (b"\r\n", b"\n"):
-            is_whole = True
-    return status, Headers(tuple(fields), status_line), is_whole
-
-
-def _field(line: bytes) -> tuple[str, str] | None:
-    """(name, value), or None if the line is not a header field."""
-    name, colon, value = line.decode("latin-1").partition(":")
-    return (name.strip().lower(), value.strip()) if colon and name[:5] != "HTTP/" else None
-
-
-FIELD_BYTES = 80
-_repeated_field = lru_cache(maxsize=2_048)(_field)  # most lines repeat in every answer of a host
-
-
 def _set_connection(easy: pycurl.Curl, identity: Identity, guard: Callable[..., object], *, verified: bool) -> None:
     """Sets proxy, name resolution and TLS verification. guard: checks each address before a socket is opened to it."""
     easy.setopt(pycurl.PROXY, identity.proxy)  # empty: disables the http_proxy variable of the environment
@@ -205,8 +143,12 @@ def _set_connection(easy: pycurl.Curl, identity: Identity, guard: Callable[..., 
     if identity.ca_file:
         easy.setopt(pycurl.CAINFO, identity.ca_file)
     if not verified:
-        easy.setopt(pycurl.SSL_VERIFYPEER, 0)
-        easy.setopt(pycurl.SSL_VERIFYHOST, 0)
+        _set_options(easy, {pycurl.SSL_VERIFYPEER: 0, pycurl.SSL_VERIFYHOST: 0})
+
+
+def _set_options(handle: Any, options: Mapping[int, object]) -> None:
+    for option, value in options.items():
+        handle.setopt(option, value)
 
 
 class _Slot:
@@ -224,25 +166,28 @@ class _Slot:
         self._configure(share)
 
     def _configure(self, share: pycurl.CurlShare) -> None:
-        easy, limits, identity = self.easy, self.wire.limits, self.wire.identity
-        easy.setopt(pycurl.NOSIGNAL, 1)
-        easy.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
-        easy.setopt(pycurl.PATH_AS_IS, 1)  # canonical URLs are sent as they are
-        easy.setopt(pycurl.FOLLOWLOCATION, 0)
-        easy.setopt(pycurl.HTTP_CONTENT_DECODING, 0)  # `inflate` decodes: it has limits and is three times faster
-        easy.setopt(pycurl.BUFFERSIZE, 131_072)
-        easy.setopt(pycurl.USERAGENT, header_line(user_agent(identity)))
-        easy.setopt(pycurl.HTTPHEADER, self.plain_headers)
-        easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
-        easy.setopt(pycurl.TIMEOUT_MS, int(limits.total_timeout_s * 1000))
-        easy.setopt(pycurl.HEADERFUNCTION, self._on_header)
-        easy.setopt(pycurl.WRITEFUNCTION, self._on_body)
-        easy.setopt(pycurl.PREREQFUNCTION, self._on_sending)
-        easy.setopt(pycurl.SHARE, share)
-        easy.setopt(SUPPRESS_CONNECT_HEADERS, 1)  # a proxy's answer to CONNECT is not the server's answer
-        _set_connection(easy, identity, self._on_socket, verified=not identity.insecure)
+        limits, identity = self.wire.limits, self.wire.identity
+        options = {
+            pycurl.NOSIGNAL: 1,
+            pycurl.PROTOCOLS: pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS,
+            pycurl.PATH_AS_IS: 1,  # canonical URLs are sent as they are
+            pycurl.FOLLOWLOCATION: 0,
+            pycurl.HTTP_CONTENT_DECODING: 0,  # `inflate` decodes: it has limits and is three times faster
+            pycurl.BUFFERSIZE: 131_072,
+            pycurl.USERAGENT: header_line(user_agent(identity)),
+            pycurl.HTTPHEADER: self.plain_headers,
+            pycurl.CONNECTTIMEOUT_MS: int(limits.connect_timeout_s * 1000),
+            pycurl.TIMEOUT_MS: int(limits.total_timeout_s * 1000),
+            pycurl.HEADERFUNCTION: self._on_header,
+            pycurl.WRITEFUNCTION: self._on_body,
+            pycurl.PREREQFUNCTION: self._on_sending,
+            pycurl.SHARE: share,
+            SUPPRESS_CONNECT_HEADERS: 1,  # a proxy's answer to CONNECT is not the server's answer
+        }
+        _set_options(self.easy, options)
+        _set_connection(self.easy, identity, self._on_socket, verified=not identity.insecure)
         if identity.cookie_file:
-            easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
+            self.easy.setopt(pycurl.COOKIEFILE, identity.cookie_file)
 
     def begin(self, request: Request, clock: Clock, before: float, is_alone: bool) -> None:
         """before: monotonic time after which it is not sent; is_alone: use a new connection and close it afterwards."""
@@ -430,9 +375,8 @@ class CurlTransport:
         if wire.identity.cookie_file:
             self._share.setopt(pycurl.SH_SHARE, pycurl.LOCK_DATA_COOKIE)
         self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_MAXCONNECTS, wire.concurrency * 2)
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_watch)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        watching = {pycurl.M_SOCKETFUNCTION: self._on_watch, pycurl.M_TIMERFUNCTION: self._on_timer}
+        _set_options(self._multi, {pycurl.M_MAXCONNECTS: wire.concurrency * 2, **watching})
         self._timer_at: float | None = None
         self._attended: frozenset[int] = frozenset()
         self._has_news = False  # whether one of the attended descriptors is readable
@@ -606,18 +550,23 @@ def _handshake(
     """(fault of the certificate: "" if trusted, None without a connection; its expiry, seconds since the epoch)."""
     easy = pycurl.Curl()
     try:
-        easy.setopt(pycurl.NOSIGNAL, 1)
-        easy.setopt(pycurl.URL, url)
-        easy.setopt(pycurl.CONNECT_ONLY, 1)
-        easy.setopt(pycurl.OPT_CERTINFO, 1)
-        easy.setopt(pycurl.CONNECTTIMEOUT_MS, int(limits.connect_timeout_s * 1000))
+        options = {
+            pycurl.NOSIGNAL: 1,
+            pycurl.URL: url,
+            pycurl.CONNECT_ONLY: 1,
+            pycurl.OPT_CERTINFO: 1,
+            pycurl.CONNECTTIMEOUT_MS: int(limits.connect_timeout_s * 1000),
+        }
+        _set_options(easy, options)
         _set_connection(easy, identity, _public_socket, verified=verified)
         if old:
-            easy.setopt(pycurl.SSLVERSION, _OLD_TLS)
-            easy.setopt(pycurl.SSL_CIPHER_LIST, _ANY_CIPHER)
+            _set_options(easy, {pycurl.SSLVERSION: _OLD_TLS, pycurl.SSL_CIPHER_LIST: _ANY_CIPHER})
         easy.perform()
         chain = easy.getinfo(pycurl.INFO_CERTINFO)
-        return "", _expiry(dict(chain[0]) if chain else {})
+        expiry = dict(chain[0]).get("Expire date", "") if chain else ""
+        return "", calendar.timegm(time.strptime(expiry, _CERTIFICATE_DATE))
+    except ValueError:  # no date, or in another form
+        return "", 0.0
     except pycurl.error as error:
         return (str(error.args[1]) if error.args[0] in _CERTIFICATE_ERRORS else None), 0.0
     finally:
@@ -627,10 +576,3 @@ def _handshake(
 def _public_socket(purpose: int, address: tuple[int, int, int, tuple[str, int]]) -> socket.socket | int:
     family, kind, protocol, place = address
     return int(pycurl.SOCKET_BAD) if special_network(place[0]) else _CurlSocket(family, kind, protocol)
-
-
-def _expiry(certificate: dict[str, str]) -> float:
-    try:
-        return calendar.timegm(time.strptime(certificate.get("Expire date", ""), _CERTIFICATE_DATE))
-    except ValueError:
-        return 0.0

@@ -82,7 +82,7 @@ def _condition(name: str, value: Any, where: str) -> tuple[str, Test]:
     if name == "path":
         tests = [_path_test(text, where) for text in texts]
     elif name == "pattern":
-        tests = [_pattern_test(text, where) for text in texts]
+        tests = [user_pattern(text, where).is_in for text in texts]
     else:
         column = _COLUMNS.get(name)
         if column is None:
@@ -119,10 +119,6 @@ def _is_below(url: str, folder: str) -> bool:
     start = url.find("/", url.find("//") + 2) + 1
     end = start + len(folder)
     return url.startswith(folder, start) and (not folder or end == len(url) or url[end] in "/?")
-
-
-def _pattern_test(text: str, where: str) -> Test:
-    return user_pattern(text, where).is_in
 
 
 def value_test(column: Column, text: str, where: str = "") -> Test:

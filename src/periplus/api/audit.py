@@ -66,9 +66,9 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.notes import fault_notes
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
@@ -150,22 +150,12 @@ def site_audit(
     pages = missing.examine(site_rows.page_texts(connection, start.site))
     traits = _Traits(urls, pages, _text_numbers(groups))
     judgements: dict[int, Judgement] = {}
-    if evidence is not None:
-        begun = [text for run in runs.run_records(connection) for text in run.starts]
-        asked = own.copy()
-        asked[facts.target] = asked[moved.targets] = True
-        verdict = _judge_urls(urls, asked, evidence, missing.whys(), judgements)
-    else:
-        begun = [start.url]
-        verdict = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
-        verdict[urls.places(missing.whys())] = VERDICTS.index(Verdict.MISSING)
+    asked = own.copy()
+    asked[facts.target] = asked[moved.targets] = True
+    verdict = _judge_urls(urls, asked, evidence, missing.whys(), judgements)
+    _judge_aliases(urls, facts, judgements)
     notes += missing.notes
-    aliases = np.unique(facts.linked[facts.linked != facts.target])
-    judgements |= {
-        alias: judgements[page]
-        for alias, page in zip(aliases.tolist(), urls.page_of[aliases].tolist(), strict=True)
-        if page in judgements
-    }
+    begun = [text for run in runs.run_records(connection) for text in run.starts] if judged else [start.url]
     site = AuditInput(
         AuditUrls(
             urls.texts,
@@ -281,9 +271,16 @@ def _check_settings(connection: reading.Connection) -> tuple[float, int]:
 
 
 def _judge_urls(
-    urls: Urls, asked: Mask, evidence: UrlEvidence, missing: Mapping[int, str], judgements: dict[int, Judgement]
+    urls: Urls, asked: Mask, evidence: UrlEvidence | None, missing: Mapping[int, str], judgements: dict[int, Judgement]
 ) -> Unsigned8:
-    """Verdict of each URL. Adds to `judgements` those that need an explanation. asked: URLs to judge."""
+    """Verdict of each URL. Adds to `judgements` those that need an explanation.
+
+    asked: URLs to judge. evidence: None: only missing pages are judged.
+    """
+    if evidence is None:
+        unchecked = np.full(len(urls.texts), VERDICTS.index(Verdict.UNCHECKED), np.uint8)
+        unchecked[urls.places(missing)] = VERDICTS.index(Verdict.MISSING)
+        return unchecked
     reasons, ids = urls.column(urls.rows.reasons), urls.column(urls.rows.ids)
     settled = _IS_SETTLED[reasons]
     asked = asked & ~settled & (reasons != REASONS.index(Reason.WAITING))
@@ -293,6 +290,14 @@ def _judge_urls(
         judgements[place] = evidence.judgement(int(ids[place]), missing)
         verdict[place] = VERDICTS.index(judgements[place].verdict)
     return verdict
+
+
+def _judge_aliases(urls: Urls, facts: LinkFacts, judgements: dict[int, Judgement]) -> None:
+    """Adds the judgements of linked aliases: those of their pages."""
+    aliases = np.unique(facts.linked[facts.linked != facts.target])
+    for alias, page in zip(aliases.tolist(), urls.page_of[aliases].tolist(), strict=True):
+        if page in judgements:
+            judgements[alias] = judgements[page]
 
 
 def _crawl_judgements(site: AuditInput, urls: Urls) -> dict[int, Judgement]:

@@ -7,12 +7,12 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from html import escape
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.extracting import stored_extract_rules
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.features import parts, service
@@ -35,10 +35,10 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.marks import SiteSample
     from periplus.api.page import Page
+    from periplus.api.page_columns import ExtraColumns
     from periplus.api.searching import Search
     from periplus.api.site import Site
     from periplus.api.templates import Templates
-    from periplus.document.extraction import ExtractRule
     from periplus.model.comparison import Comparison
     from periplus.model.duplicates import Duplicates
     from periplus.model.results import ReportData, SitesReport
@@ -197,8 +197,11 @@ class Collection:
         which = PageFilter(state, reason, str(status), media_type, depth, url, host, limit, segment)
         page_conditions(which)
         table = self._with_segments(ALL_URLS, segment, columns)
-        if rules := stored_extract_rules(self.place):
-            return self._with_extracts(table, columns, which, rules)
+        if parts("page_columns"):
+            from periplus.api.page_columns import extra_columns
+
+            if extras := extra_columns(self.place):
+                return self._with_extra_columns(table, columns, which, extras)
         return self._rows(table, columns, lambda names: self._reader.pages(which, names, table))
 
     def links(  # noqa: PLR0913 - the filters, written out
@@ -387,10 +390,10 @@ class Collection:
 
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
-        from periplus.api.embedding import import_vectors, require_place
-
-        require_place(self.folder)
-        return import_vectors(self.folder, Path(path), watch)
+        embedding = service("embedding")
+        embedding.require_place(self.folder)
+        note: VectorNote = embedding.import_vectors(self.folder, Path(path), watch)
+        return note
 
     def keywords(
         self,
@@ -414,7 +417,7 @@ class Collection:
 
     def index(self, *, anew: bool = False, watch: Callable[[int, int], bool] = lambda done, waiting: False) -> str:
         """Updates or rebuilds the search index; returns a sentence about its state."""
-        from periplus.api.search_index import brought_up
+        from periplus.api.searching import brought_up
 
         return brought_up(self.folder, anew, watch)
 
@@ -498,22 +501,22 @@ class Collection:
 
         return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
 
-    def _with_extracts(
-        self, table: Table, columns: Sequence[str], which: PageFilter, rules: Sequence[ExtractRule]
+    def _with_extra_columns(
+        self, table: Table, columns: Sequence[str], which: PageFilter, extras: Sequence[ExtraColumns]
     ) -> Rows:
-        """Pages with the values of [extract] rules, evaluated only for the requested columns."""
-        from periplus.api.extracting import add_values, page_extractor
-        from periplus.document.extraction import PREFIX, with_extracts
+        """Pages with the columns of features, evaluated only for the requested columns."""
+        computed = [name for extra in extras for name in extra.names]
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            asked = [rule for rule in rules if PREFIX + rule.name in names]
-            stored = ["id", *(name for name in names if not name.startswith(PREFIX))]
-            rows = add_values(self._reader.pages(which, stored, table), 0, page_extractor(self._reader, asked))
-            order = [*stored[1:], *(PREFIX + rule.name for rule in asked)]
+            stored = ["id", *(name for name in names if name not in computed)]
+            order = [*stored[1:], *(name for name in computed if name in names)]
             places = [order.index(name) + 1 for name in names]
+            rows = self._reader.pages(which, stored, table)
+            for extra in extras:
+                rows = extra.rows(rows, 0, self._reader, names)
             return (tuple(row[place] for place in places) for row in rows)
 
-        return self._rows(with_extracts(table, rules), columns, read)
+        return self._rows(table.with_columns(chain.from_iterable(extra.columns for extra in extras)), columns, read)
 
     def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
         """The table with segment columns if rules define segments; computed only if a filter or column needs them.

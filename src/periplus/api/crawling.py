@@ -15,12 +15,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
+from periplus.acquire.choosing import SiteTurns
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import SIGNED_OUT, Aliases, Discovery, PageRenderer
 from periplus.acquire.folders import FolderTransport
+from periplus.acquire.leases import WorkerDeps
 from periplus.acquire.politeness import AddressTurns, delay_for
 from periplus.acquire.transport import CurlTransport, Wire, header_of, resolve_entries
-from periplus.acquire.worker import Worker, WorkerDeps
+from periplus.acquire.worker import Worker
 from periplus.api.homes import database_at, home_of, leave_nothing, workable
 from periplus.api.rules import rules_text
 from periplus.api.secrets import resolve_secrets
@@ -38,15 +40,13 @@ from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.wording import REASON_WORDS, why_not
 from periplus.schedule.learning import PAGES, AliasLearner
 from periplus.schedule.traps import TrapDetector
-from periplus.schedule.turns import SiteTurns
 from periplus.settings import Settings, as_values, last_settings, settings_from
 from periplus.store.addresses import SharedAddresses, addresses_file
 from periplus.store.part_messages import PART
 from periplus.urls.folders import folders_of
-from periplus.urls.hosts import host_key
+from periplus.urls.hosts import host_key, parse_part, part_of
 from periplus.urls.parameters import apply, rules_of
 from periplus.urls.scope import own_hosts, site_scope
-from periplus.urls.web_parts import parse_part, part_of
 from periplus.values import Pairs, Place, frozen
 
 log = logging.getLogger(__name__)
@@ -241,10 +241,10 @@ def verdict(store: RunStore, order: CrawlOrder, stop_note: str) -> tuple[str, st
     waiting = not store.idle(SystemClock().now())
     start = order.starts[0]
     first = why_not(start, *store.states([start])[start])
-    counts = store.counts()
+    counts, pages = store.counts(), order.settings.budget.max_pages
     if order.part and not stop_note and set(counts.by_reason) <= {Reason.OTHER_PART, Reason.SCOPE, Reason.RESOURCE}:
         return "done", f"no URL belongs to part {order.part}"
-    return run_outcome(counts, waiting, stop_note or _budget_note(order, waiting), first)
+    return run_outcome(counts, waiting, stop_note or (f"max-pages {pages} reached" if waiting and pages else ""), first)
 
 
 def work(
@@ -340,8 +340,9 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
         sign_in=sessions and sessions.gate,
         is_past=archive is not None,
     )
-    if archive is not None:
-        settings = settings_of_past(settings)
+    if archive is not None:  # its hosts receive no requests, so there is no robots.txt, delay or retry
+        free = dataclasses.replace(settings.politeness, delay_s=0.0, per_host=1, ignore_robots=True, retries=0)
+        settings = dataclasses.replace(settings, politeness=free)
     gc.freeze()  # objects that exist now live until the end
     gc.set_threshold(GC_THRESHOLD, 20, 50)
     try:
@@ -354,12 +355,6 @@ def run_worker(store: RunStore, order: CrawlOrder, tick: Callable[[], bool], pol
     if archive is not None:
         return archive.failure
     return str(sessions.failure) if sessions is not None else ""
-
-
-def settings_of_past(settings: Settings) -> Settings:
-    """Worker settings for an archive: its hosts receive no requests, so there is no robots.txt, delay or retry."""
-    free = dataclasses.replace(settings.politeness, delay_s=0.0, per_host=1, ignore_robots=True, retries=0)
-    return dataclasses.replace(settings, politeness=free)
 
 
 def logins_of(order: CrawlOrder) -> Sequence[Any]:
@@ -433,13 +428,10 @@ class Supervisor:
                 return True
             if not waits or not self._order.until_all_done:
                 break
-            self._await_s(AWAIT_S)
+            until = time.monotonic() + AWAIT_S
+            while not self.tick() and time.monotonic() < until:
+                time.sleep(INDEX_LOOK_S)
         return False
-
-    def _await_s(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while not self.tick() and time.monotonic() < until:
-            time.sleep(INDEX_LOOK_S)
 
     def tick(self) -> bool:
         if self.exchange is not None:
@@ -565,13 +557,8 @@ def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress]
         stop_child(child)  # nothing is lost: the next search does the rest
 
 
-def _budget_note(order: CrawlOrder, waiting: bool) -> str:
-    pages = order.settings.budget.max_pages
-    return f"max-pages {pages} reached" if waiting and pages else ""
-
-
 def at_limit(state: str, note: str) -> bool:
-    """Whether the run ended at a limit set by the user: see `_budget_note` and `Supervisor.tick`."""
+    """Whether the run ended at a limit set by the user: see `verdict` and `Supervisor.tick`."""
     return state == "stopped" and note.startswith("max-")
 
 

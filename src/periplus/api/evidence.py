@@ -31,8 +31,8 @@ from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, site_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts
@@ -377,20 +377,10 @@ def _sent_home(seen: UrlEvidence, habits: Mapping[HostKey, HostHabits]) -> dict[
     """Deep URLs that redirect to the home page on hosts where non-existent URLs do so too."""
     if not any(probe.url != probe.final_url for host in habits.values() for probe in host.probes):
         return {}
-    return {
-        number: "it redirects to the home page, as nonexistent URLs do"
-        for number, look in _redirect_probes(seen)
-        if _is_sent_home(look, habits)
-    }
-
-
-def _is_sent_home(look: PageProbe, habits: Mapping[HostKey, HostHabits]) -> bool:
-    host = habits.get(host_key(Url(look.url)))
-    return host is not None and PROBE_WORDS not in look.url and sent_home(look, host)
-
-
-def _redirect_probes(seen: UrlEvidence) -> Iterator[tuple[int, PageProbe]]:
-    """Redirecting URLs with their targets; the other fields are empty."""
-    none = shingles("")
+    sent, no_shingles = dict[int, str](), shingles("")
     for number in seen.redirecting():
-        yield number, PageProbe(seen.text(number), seen.text(seen.way(number).end), "", "", "", none)
+        look = PageProbe(seen.text(number), seen.text(seen.way(number).end), "", "", "", no_shingles)
+        host = habits.get(host_key(Url(look.url)))
+        if host is not None and PROBE_WORDS not in look.url and sent_home(look, host):
+            sent[number] = "it redirects to the home page, as nonexistent URLs do"
+    return sent

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.extracting import add_values, open_extractor, stored_extract_rules
 from periplus.api.homes import folder_of, open_reader
+from periplus.api.page_columns import extra_columns
 from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
@@ -63,16 +63,17 @@ def export_rows(place: Place, name: str, *, ranks: bool = True, segment: str = "
     if segment:
         require_segment(place, segment)
     segments = segments_at(place)
-    with _stored_rows(place, name, ranks=ranks) as (table, rows):
-        made = SegmentedRows(table, segments)
-        segmented, rules = made.rows(rows, segment), stored_extract_rules(place) if name == PAGES.name else ()
-        if not rules:
-            yield made.full_table, segmented
+    with _stored_rows(place, name, ranks=ranks) as (stored, stored_rows):
+        made = SegmentedRows(stored, segments)
+        table, rows = made.full_table, made.rows(stored_rows, segment)
+        if not (extras := extra_columns(place) if name == PAGES.name else ()):
+            yield table, rows
             return
-        from periplus.document.extraction import with_extracts
-
-        with open_extractor(place, rules) as values:
-            yield with_extracts(made.full_table, rules), add_values(segmented, PAGES.names.index("id"), values)
+        with open_reader(place) as reader:
+            for extra in extras:
+                table = table.with_columns(extra.columns)
+                rows = extra.rows(rows, PAGES.names.index("id"), reader, extra.names)
+            yield table, rows
 
 
 def export_file(place: Place, name: str, path: Path, *, format: str = "", ranks: bool = True, segment: str = "") -> str:
@@ -110,7 +111,7 @@ def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
     """Structured data of HTML pages, parsed from their stored bodies, in the order of the pages."""
     from periplus.document import html
     from periplus.document.decode import decode
-    from periplus.document.structured import values_of
+    from periplus.document.structured_data import values_of
 
     for page in pages:
         if page.media_type in HTML_TYPES:
@@ -130,11 +131,8 @@ def exported_columns(place: Place, name: str) -> tuple[Column, ...]:
     """The columns of `export_rows`. Raises UsageError."""
     table = exported_table(name, ranks=True)
     table = with_segments(table) if rules_at(place) else table
-    if name == PAGES.name and (rules := stored_extract_rules(place)):
-        from periplus.document.extraction import with_extracts
-
-        table = with_extracts(table, rules)
-    return table.columns
+    extras = extra_columns(place) if name == PAGES.name else ()
+    return (*table.columns, *(column for extra in extras for column in extra.columns))
 
 
 def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[Row]:
@@ -147,8 +145,8 @@ def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iter
 
 def _chains(connection: reading.Connection) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
-    from periplus.store.sqlite.analysis_rows import redirect_hops
     from periplus.store.sqlite.listing import SqliteReader, statuses_of
+    from periplus.store.sqlite.site_rows import redirect_hops
 
     hops = RedirectColumns(*redirect_hops(connection))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
@@ -171,8 +169,8 @@ def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
 def _ends(connection: reading.Connection) -> dict[int, str | None]:
     """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
-    from periplus.store.sqlite.analysis_rows import redirect_hops
     from periplus.store.sqlite.listing import SqliteReader
+    from periplus.store.sqlite.site_rows import redirect_hops
 
     hops = RedirectColumns(*redirect_hops(connection))
     chains = chain_ends(hops)

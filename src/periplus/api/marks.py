@@ -64,11 +64,6 @@ def sample_of(pages: Iterable[tuple[UrlId, Blocks]]) -> SiteSample:
     return SiteSample(evidence, frozenset(url_id for url_id, _ in with_text))
 
 
-def parts_by(sample: SiteSample, url_id: UrlId, blocks: Blocks, publication: Publication) -> tuple[Part, ...]:
-    """The part of each block of a page of the site."""
-    return parts_of(blocks, sample.evidence, learnt=url_id in sample.pages, publication=publication)
-
-
 def parts_beside(reader: CollectionReader, url_id: UrlId, samples: dict[int, SiteSample] | None) -> tuple[Part, ...]:
     """The part of each block of a page without stored marks, from up to LOOKED_AT pages of its site; empty without
     text. Stores nothing. samples: cache by site, which gets the site's sample.
@@ -82,7 +77,7 @@ def parts_beside(reader: CollectionReader, url_id: UrlId, samples: dict[int, Sit
         sample = sample_of((other.url_id, other.blocks) for other in siblings)
         if samples is not None:
             samples[page.site_id] = sample
-    return parts_by(sample, url_id, page.blocks, _publication(page))
+    return parts_of(page.blocks, sample.evidence, learnt=url_id in sample.pages, publication=_publication(page))
 
 
 class LearnedPage(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
 from periplus.errors import UsageError
+from periplus.features import service
 from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSummary, Part
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
@@ -52,7 +53,10 @@ class Page:
         """The page's facts, without its contents."""
         inlinks, outlinks = self._linking(0)[0], self._reader.count_outlinks(self._id)
         read = self.row.fetched_at is not None
-        duplicates = self._reader.duplicates(self._id, self._perhaps_same()) if read else ()
+        alike = None
+        if read and self._book is not None:
+            alike = self._book.perhaps_same(self._reader, self._reader.folded_digest(self._id))
+        duplicates = self._reader.duplicates(self._id, alike) if read else ()
         values = {name: getattr(self.row, name) for name in _SUMMARY_FIELDS}
         values |= {
             "state": State(self.row.state),
@@ -136,20 +140,18 @@ class Page:
 
     def markdown(self, parts: Collection[Part] = TEXT_PARTS) -> str:
         """The same as Markdown, from the stored body if there is one, else from the blocks."""
-        from periplus.present.markdown import markdown_of_blocks
-
         pieces = self._pieces_of_markup(parts)
         if pieces is None:
-            return markdown_of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts))
+            of_blocks = service("markdown").markdown_of_blocks
+            return str(of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts)))
         return "\n\n".join(pieces) + "\n"
 
     def markdown_pieces(self, parts: Collection[Part] = TEXT_PARTS) -> list[str]:
         """The same as a list of headings, paragraphs, lists, tables and code blocks."""
-        from periplus.present.markdown import pieces_of_blocks
-
         pieces = self._pieces_of_markup(parts)
         if pieces is None:
-            return pieces_of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts))
+            of_blocks = service("markdown").pieces_of_blocks
+            return list(of_blocks(self.blocks(), self._shown_blocks(parts), self._heading(parts)))
         return pieces
 
     def _heading(self, parts: Collection[Part]) -> str:
@@ -158,15 +160,20 @@ class Page:
 
     def _pieces_of_markup(self, parts: Collection[Part]) -> list[str] | None:
         """Markdown of the page's XHTML; None if it has none."""
-        from periplus.present.markdown import pieces_of_xml
-
         xml, media_type = self.xml() if self.row.has_bytes or self.row.has_xml else (b"", "")
         if media_type != "application/xhtml+xml":
             return None
-        return pieces_of_xml(xml, self.url, self._heading(parts), self.blocks(), self._shown_blocks(parts))
+        of_xml = service("markdown").pieces_of_xml
+        return list(of_xml(xml, self.url, self._heading(parts), self.blocks(), self._shown_blocks(parts)))
 
     def _shown_blocks(self, parts: Collection[Part]) -> list[bool] | None:
-        return None if ALL_PARTS.issubset(parts) else blocks_in_parts(self.parts(), parts)
+        """Whether each block is in the parts; None: all are, also for the text of a page without content."""
+        if ALL_PARTS.issubset(parts):
+            return None
+        of_blocks = self.parts()
+        if Part.CONTENT not in of_blocks and TEXT_PARTS.issubset(parts):
+            return None
+        return [part in parts for part in of_blocks]
 
     def headers(self) -> tuple[int, Headers]:
         """(status, headers) of the response that delivered the page, else of the last response.
@@ -182,10 +189,10 @@ class Page:
         """
         if (stored := self._reader.xml(self._id)) is not None:
             return stored
-        fetched = self._stored_response()
-        if fetched is None:
+        body, answer = self._reader.body(self._id), self._reader.answer(self._id, self.visits())
+        if body is None or not answer:
             self._missing("bytes")
-        return canonical_xml(self.url, fetched) or self._missing("text")
+        return canonical_xml(self.url, Fetched(*answer, body)) or self._missing("text")
 
     def inlinks(self, limit: int = -1) -> Iterator[Row]:
         """Incoming links with anchor texts and source pages; with an index, sources with the highest rank first."""
@@ -206,15 +213,6 @@ class Page:
             return self._reader.count_inlinks(self._id), []
         return self._book.linking(self._reader, self._id, most)
 
-    def _perhaps_same(self) -> list[int] | None:
-        if self._book is None:
-            return None
-        return self._book.perhaps_same(self._reader, self._reader.folded_digest(self._id))
-
-    def _stored_response(self) -> Fetched | None:
-        body, answer = self._reader.body(self._id), self._reader.answer(self._id, self.visits())
-        return Fetched(answer[0], answer[1], body) if body is not None and answer else None
-
     def _missing(self, what: str) -> NoReturn:
         row = self.row
         if row.fetched_at is None:
@@ -228,13 +226,6 @@ class Page:
         raise UsageError(
             f"no {what} of {self.url} is stored: see the setting keep_bodies, which applies from the next crawl on"
         )
-
-
-def blocks_in_parts(of_blocks: Sequence[Part], parts: Collection[Part]) -> list[bool] | None:
-    """Whether each block is in the parts; None: all are, also for the text of a page without content."""
-    if Part.CONTENT not in of_blocks and TEXT_PARTS.issubset(parts):
-        return None
-    return [part in parts for part in of_blocks]
 
 
 def text_of(blocks: Blocks, is_shown: Sequence[bool]) -> str:

@@ -24,7 +24,6 @@ from periplus.api.homes import database_at, shared_index
 from periplus.api.marks import LearnedPage, Marks
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
-from periplus.errors import StoreError
 from periplus.features import is_address
 from periplus.logs import configure_child
 from periplus.model.arrays import Ints
@@ -41,14 +40,13 @@ from periplus.retrieval.index import (
     IndexWriter,
     anchor_digest,
     is_asked,
-    read_state,
     translate_errors,
     write_ranks,
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.datasets import redirects as all_redirects
-from periplus.store.sqlite import changes, index_rows, reading, schema, site_rows, text_rows
+from periplus.store.site_arrays import redirects as all_redirects
+from periplus.store.sqlite import changes, index_rows, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
@@ -379,39 +377,6 @@ def finish(follower: IndexWorker, watch: Watch, *, listen: bool = True, anew: bo
         is_marked = not stopped and not follower.mark_again()
     follower.index_lot()
     return not stopped and follower.settle(is_stopped)
-
-
-def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
-    """Updates or rebuilds the index; returns a sentence about its state.
-
-    Raises StoreError if another process is indexing.
-    """
-    with reading.open_reader(folder) as connection:
-        waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
-    try:
-        is_whole = catch_up(folder, watch, anew=anew)
-    except IndexBusy:
-        raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
-    return (
-        f"{waiting} pages and changes were indexed"
-        if is_whole and waiting
-        else "the index is up to date"
-        if is_whole
-        else "indexing was stopped"
-    )
-
-
-def standing(folder: Path) -> tuple[int, bool]:
-    """(pages and changes not indexed yet, whether the index is settled)."""
-    with reading.open_reader(folder) as connection:
-        return standing_of(folder, connection)
-
-
-def standing_of(folder: Path, connection: reading.Connection) -> tuple[int, bool]:
-    state, place = read_state(folder), changes.place_of(connection, changes.INDEX)
-    if place is None or state is None or state.position < place.position:
-        place = ChangeCursor(0, -changes.THROUGH - 1)
-    return changes.waiting(connection, place), state is not None and state.settled
 
 
 def serve() -> None:

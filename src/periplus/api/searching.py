@@ -10,19 +10,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from periplus.analyse.duplicates import near_originals
 from periplus.api.homes import database_at, folder_of, shared_index
 from periplus.api.page_segments import require_segment, rules_at, segments_of
-from periplus.api.search_index import Watch, catch_up, standing_of
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
 from periplus.model.tables import EMPTY, PAGES, with_segments
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.retrieval.asking import Holds, MatchWindow, Near, Searcher
-from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written
+from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written, read_state
 from periplus.retrieval.query import parse
 from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
 from periplus.retrieval.vectors import open_vectors
@@ -30,9 +28,13 @@ from periplus.settings import SETTINGS_FILE, Searching, read_settings
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import changes, reading, text_rows
+from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import keys_with
 from periplus.values import Place
+
+if TYPE_CHECKING:
+    from periplus.api.search_index import Watch
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +84,8 @@ class SearchedFolder:
         if reading.is_being_crawled(self._connection, now):
             waiting = self._ask_indexer(now, watch) if waiting else 0
         else:
+            from periplus.api.search_index import catch_up  # imports what marks and ranks need: 40 ms
+
             try:
                 catch_up(self.folder, watch)
             except IndexBusy:  # a crawl that ends, or another search
@@ -125,6 +129,41 @@ class SearchedFolder:
     def take_over_vectors(self) -> None:
         if shared := shared_index(self.folder):
             shared.take_over_vectors()
+
+
+def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
+    """Updates or rebuilds the index; returns a sentence about its state.
+
+    Raises StoreError if another process is indexing.
+    """
+    from periplus.api.search_index import catch_up
+
+    with reading.open_reader(folder) as connection:
+        waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
+    try:
+        is_whole = catch_up(folder, watch, anew=anew)
+    except IndexBusy:
+        raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
+    return (
+        f"{waiting} pages and changes were indexed"
+        if is_whole and waiting
+        else "the index is up to date"
+        if is_whole
+        else "indexing was stopped"
+    )
+
+
+def standing(folder: Path) -> tuple[int, bool]:
+    """(pages and changes not indexed yet, whether the index is settled)."""
+    with reading.open_reader(folder) as connection:
+        return standing_of(folder, connection)
+
+
+def standing_of(folder: Path, connection: reading.Connection) -> tuple[int, bool]:
+    state, place = read_state(folder), changes.place_of(connection, changes.INDEX)
+    if place is None or state is None or state.position < place.position:
+        place = ChangeCursor(0, -changes.THROUGH - 1)
+    return changes.waiting(connection, place), state is not None and state.settled
 
 
 def stored_pages(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
@@ -279,7 +318,7 @@ class Search:
         highlighter = Highlighter(parse(query).root, languages)
         stored = self._stored_pages(matches.matches)
         lines = [PageLines(page.blocks, page.parts or ()) for _, _, page, _ in stored]
-        stands_for = near_originals(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]), NEAR)
+        stands_for = _originals(_contents(lines, [bool(page.parts) for _, _, page, _ in stored]))
         urls = self._urls([url_id for match, *_ in stored for url_id in (match.url_id, *match.twins)])
         for place, (match, source, page, site) in enumerate(stored):
             if stands_for[place] == place:
@@ -346,6 +385,15 @@ def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Col
     marked = [page for page, is_page_marked in zip(pages, is_marked, strict=True) if is_page_marked]
     near = {page for pair in combinations(marked, 2) if may_share(*pair, NEAR) for page in pair}
     return [page.content() if page in near else () for page in pages]
+
+
+def _originals(contents: Sequence[Collection[str]]) -> Sequence[int]:
+    """See `near_originals`, which is imported only if any page may repeat another."""
+    if not any(contents):
+        return range(len(contents))
+    from periplus.analyse.duplicates import near_originals
+
+    return near_originals(contents, NEAR)
 
 
 def _hit(

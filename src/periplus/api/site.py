@@ -148,7 +148,7 @@ class Site:
         return f"{state}: {self.run.note}" if self.run.note else state
 
     def _write(self, write: Callable[..., None], out: IO[Any], values: tuple[str, ...], max_depth: int | None) -> None:
-        depth = self._depth(max_depth)
+        depth = self.shown_depth if max_depth is None else max_depth
         write(self.site_map, self._facts_with(values), self.about, out, values=values, max_depth=depth)
 
     def write_json(self, out: TextIO, *, values: tuple[str, ...] = (), max_depth: int | None = None) -> None:
@@ -220,9 +220,6 @@ class Site:
         networkx.set_node_attributes(graph, dict(zip(self.graph.pages, self.facts.title, strict=True)), "title")
         return graph
 
-    def _depth(self, max_depth: int | None) -> int:
-        return self.shown_depth if max_depth is None else max_depth
-
     def with_segments(self, segments: Segmentation | None) -> Site:
         """Adds the segment of each page to its facts; unchanged without segments."""
         if segments is None:
@@ -276,7 +273,10 @@ def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> l
     """
     with reading.snapshot(connection):
         start = chosen_start(site_starts(connection), site)
-        rows = list(_first_of_each(site_rows.findable_pages(connection, start.site)))
+        pages: dict[bytes, tuple[Url, float]] = {}
+        for url, changed, content in site_rows.findable_pages(connection, start.site):
+            pages.setdefault(content, (url, changed))
+        rows = list(pages.values())
     if not rows:
         raise UsageError(f"no page of {start.site} belongs in a sitemap: no indexable page was fetched")
     several = len({host_key(url) for url, _ in rows}) > 1
@@ -292,15 +292,6 @@ def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> l
             ) from None
         written.append(place / file.name)
     return written
-
-
-def _first_of_each(rows: Iterator[tuple[Url, float, bytes]]) -> Iterator[tuple[Url, float]]:
-    """The first URL of each content."""
-    met: set[bytes] = set()
-    for url, changed, content in rows:
-        if content not in met:
-            met.add(content)
-            yield url, changed
 
 
 # Layout of the drawing of a site's link graph, cached in the collection's folder until the site changes.

@@ -129,7 +129,10 @@ def template_marks(
         _clusters(held, alike, watch),
         gone,
         sizes,
-        lambda page: (_marked_block(*pair) for pair in blocks_with_parts(page)),
+        lambda page: (
+            MarkedBlock(block.kind, block.level, (TextRun(block.text, part),))
+            for block, part in blocks_with_parts(page)
+        ),
         _no_source,
     )
 
@@ -141,10 +144,6 @@ def _bytes(block: Block) -> int:
 def _chain(block: Block) -> int:
     """Name of a block in the form of `shorkin.chains`: 32 bits of hash, 32 bits of length."""
     return xxhash.xxh32_intdigest(f"{block.kind} {block.text}".encode("utf-8", "replace")) << 32 | _bytes(block)
-
-
-def _marked_block(block: Block, part: Part) -> MarkedBlock:
-    return MarkedBlock(block.kind, block.level, (TextRun(block.text, part),))
 
 
 def _no_source(page: int) -> str:

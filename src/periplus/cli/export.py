@@ -5,14 +5,12 @@ and answers to questions in SQL.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from periplus.cli.options import (
-    FILE,
     WholeNumber,
-    choose_parts,
     collection_folder,
     collection_option,
     format_option,
@@ -20,19 +18,14 @@ from periplus.cli.options import (
     option,
     options,
     output_option,
-    parts_options,
     place_option,
     segment_option,
 )
 from periplus.errors import UsageError
 from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
-from periplus.present.wording import count_of, number
 from periplus.present.writers import WRITERS, find_writer, writers
 from periplus.values import Place
-
-if TYPE_CHECKING:
-    from periplus.api.texts import TextExport
 
 # `periplus import`: a collection of an archive, without fetching.
 
@@ -55,7 +48,7 @@ def export() -> None:
     """
 
 
-_FORMAT_SENTENCE = (
+FORMAT_SENTENCE = (
     f"{', '.join(WRITERS)}, or one of an installed package; by default as the output's name ends, else csv."
 )
 
@@ -77,7 +70,7 @@ def _table_command(name: str) -> click.Command:
         *[option("--no-rank", "Without final_url, inlinks, outlinks, rank and score: faster.", bool)]
         * (name == "pages"),
         segment_option,
-        option("-f --format", _FORMAT_SENTENCE, metavar="FORMAT"),
+        option("-f --format", FORMAT_SENTENCE, metavar="FORMAT"),
     )
     return click.command(name, help=EXPORTS[name].sentence)(add(write))
 
@@ -109,82 +102,6 @@ def export_table(place: Place, name: str, format: str, output: Path | None, *, r
         open_output(output, exact=True) as out,
     ):
         write_table(table.names, rows, format, out)
-
-
-@export.command()
-@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@parts_options
-@place_option
-def markdown(place: Place, target: Path, parts: str, whole: bool) -> None:
-    """The pages as a FOLDER of Markdown files, their facts in front matter.
-
-    Of pages with the same text only one is written. File names are valid on every file system.
-    """
-    from periplus.api.texts import export_markdown
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    done = export_markdown(
-        place,
-        target,
-        parts=choose_parts(parts, whole),
-        watch=lambda pages, count: watch("Writing pages", pages, count),
-    )
-    _say_texts(target, done)
-
-
-@export.command()
-@click.argument("target", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False))
-@place_option
-def llms(place: Place, target: Path) -> None:
-    """llms.txt and llms-full.txt of the collection, in a FOLDER.
-
-    The first lists the pages by section, the second holds their contents as Markdown (llmstxt.org).
-    """
-    from periplus.api.texts import export_llms
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    _say_texts(target, export_llms(place, target, watch=lambda pages, count: watch("Writing pages", pages, count)))
-
-
-@export.command("chunks")
-@option("-o --output", "By default the collection's name with .chunks.jsonl, here.", FILE)
-@option("-f --format", _FORMAT_SENTENCE.replace("else csv", "else jsonl"), str, "", metavar="FORMAT")
-@option("--words", "Most words in a chunk.", click.IntRange(20, 100_000), 300)
-@parts_options
-@place_option
-def chunks_command(place: Place, output: Path | None, format: str, words: int, parts: str, whole: bool) -> None:
-    """The pages in chunks by their headings, for indexes of vectors and language models.
-
-    A chunk belongs to one section; a sentence, code block, list item or row is split only if it alone is too long. Each
-    chunk has an id, its page's URL and title, the headings above it and its position in the page.
-
-    \b
-    periplus export chunks -o chunks.parquet --words 200
-    """
-    from periplus.api.homes import name_of
-    from periplus.api.texts import export_chunks
-    from periplus.cli.progress import Watch
-
-    watch = Watch()
-    name = name_of(place).removesuffix(".periplus")
-    path = output or Path(f"{name}.chunks.{format or 'jsonl'}")
-    done = export_chunks(
-        place,
-        path,
-        format=format,
-        words=words,
-        parts=choose_parts(parts, whole),
-        watch=lambda pages, count: watch("Cutting pages", pages, count),
-    )
-    _say_texts(path, done)
-
-
-def _say_texts(target: Path, done: TextExport) -> None:
-    counts = f"{count_of(done.pages, 'page')}, {number(done.size_bytes)} bytes"
-    counts += f"; {count_of(done.same, 'page')} with the text of another left out" if done.same else ""
-    click.echo(f"Written to {target}: {counts}", err=True)
 
 
 for _name in EXPORTS:

@@ -18,6 +18,7 @@ import click
 
 from periplus.cli import HELP_ALL
 from periplus.cli.options import LongCommand
+from periplus.features import service
 from periplus.model.tables import EXPORTS, VIEWS, Column
 from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, rows
 
@@ -91,9 +92,8 @@ def exports_reference() -> str:
 
 def parquet_reference() -> str:
     """docs/parquet.md: every table of a dataset."""
-    from periplus.model.dataset import TABLES  # with NumPy
-
-    return "\n".join([_PARQUET, *(f"## {name}\n\n{_columns(table.columns)}" for name, table in TABLES.items())])
+    tables = service("tables of a dataset").items()
+    return "\n".join([_PARQUET, *(f"## {name}\n\n{_columns(table.columns)}" for name, table in tables)])
 
 
 def _columns(columns: Iterable[Column]) -> str:

@@ -140,9 +140,10 @@ def _like(
     """Vector or page for a search of similar pages. Raises UsageError."""
     if vectors is None and not like and not embed_with:
         return None
-    from periplus.api import embedding
+    from periplus.features import service
     from periplus.retrieval.vectors import parse_vector
 
+    embedding = service("embedding")
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")
     if vectors is not None and reader is not None:
@@ -150,10 +151,10 @@ def _like(
         if not like and not embed_with:
             raise UsageError("--vectors needs a query vector: --like VECTOR, or --embed-with COMMAND")
     if embed_with:
-        return embedding.embedder(embed_with)(embedding.text_of(words))
+        return list(embedding.embedder(embed_with)(embedding.text_of(words)))
     if like == "-":
         return parse_vector(sys.stdin.read())
-    return embedding.read_vector(like) if Path(like).is_file() else like
+    return list(embedding.read_vector(like)) if Path(like).is_file() else like
 
 
 def _rows_read(rows: int) -> None:

@@ -151,7 +151,7 @@ def rules() -> None:
 @click.argument("url")
 def check(collection: Place | None, url: str) -> None:
     """Show how the rules change a URL, step by step, and the values that [extract] takes from its stored page."""
-    from periplus.api.extracting import page_values
+    from periplus.api.page_columns import extra_values
     from periplus.api.rules import explain_url
 
     folder = collection_folder(collection)
@@ -159,8 +159,8 @@ def check(collection: Place | None, url: str) -> None:
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
     click.echo(applied.url if applied.url else f"excluded: {visible(applied.rule)}")
-    for rule, value in page_values(folder, applied.url) if applied.url else ():
-        click.echo(f"  x:{rule.name} = {visible(value)}" if value else f"  x:{rule.name}: nothing on this page")
+    for name, value in extra_values(folder, applied.url).items() if applied.url else ():
+        click.echo(f"  {name}: nothing on this page" if value in (None, "") else f"  {name} = {visible(str(value))}")
 
 
 @rules.command()

@@ -142,8 +142,10 @@ def _runs(report: Status) -> Iterator[str]:
     yield f"\n{count_of(len(report.runs), 'run')}" + (
         f", the last {MOST_RUNS}:" if len(report.runs) > MOST_RUNS else ":"
     )
+    state = "paused: `periplus resume` continues it" if report.paused else "running"
+    state += f" with {count_of(report.workers, 'worker')}" if report.workers else ""
     for run in report.runs[-MOST_RUNS:]:
-        ended = _run_state(report) if report.running and run is report.runs[-1] else _run_end(run)
+        ended = state if report.running and run is report.runs[-1] else _run_end(run)
         yield (
             f"  {run.id}  {utc(run.started, '%d %b %Y %H:%M UTC')}  {count_of(run.fetched, 'page')} fetched, "
             f"{size(run.wire_bytes)}{(run.http2 and f', {run.http2 / run.fetched:.0%} over HTTP/2') or ''}  {ended}"
@@ -151,11 +153,6 @@ def _runs(report: Status) -> Iterator[str]:
     yield f"  from {', '.join(visible(start) for start in report.runs[-1].starts[:3])}" + (
         " and others" if len(report.runs[-1].starts) > 3 else ""
     )
-
-
-def _run_state(report: Status) -> str:
-    text = "paused: `periplus resume` continues it" if report.paused else "running"
-    return text + (f" with {count_of(report.workers, 'worker')}" if report.workers else "")
 
 
 def _run_end(run: RunRecord) -> str:

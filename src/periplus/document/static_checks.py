@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from periplus.document import html
-from periplus.document.structured import items_of, json_faults, lacks_of
+from periplus.document.structured_data import items_of, json_faults, lacks_of
 from periplus.model.web import Url
 
 VERSION = 2  # of the checks: notes of other versions are recomputed

@@ -132,7 +132,7 @@ def do(runner: Runner, job: Job) -> bool:
     True: it has ended; False: it was returned to the queue, or another runner has it.
     """
     (runner.folder / LOGS).mkdir(0o700, exist_ok=True)
-    out_file, err_file = (_log_file(runner.folder, job, ending) for ending in ("out", "err"))
+    out_file, err_file = ((runner.folder / LOGS / f"{job.id}.{ending}") for ending in ("out", "err"))
     with (
         out_file.open("wb") as out,
         err_file.open("ab") as err,
@@ -205,8 +205,3 @@ def _end_of(log: Path) -> list[str]:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
         return file.read().decode("utf-8", "replace").strip().splitlines()
-
-
-def _log_file(folder: Path, job: Job, ending: str) -> Path:
-    """Output of a job: .out from stdout, .err from stderr."""
-    return folder / LOGS / f"{job.id}.{ending}"

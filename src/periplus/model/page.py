@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from itertools import compress, islice, repeat
+from itertools import compress, count, repeat
+from operator import or_
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
 from periplus.model.visit import Reason, State
@@ -441,15 +442,16 @@ class Blocks(Columns[Block]):
 
     def texts(self) -> list[str]:
         """Text of each block."""
-        if not self.kinds:
-            return []
-        own, apart = iter(self.text.split("\n")), iter(self.apart.split("\n"))
-        if not self.lines:
-            return [next(apart if kind in APART else own) for kind in self.kinds]
-        return [
-            next(apart) if kind in APART else "\n".join([next(own), *islice(own, more)]) if more else next(own)
-            for kind, more in zip(self.kinds, self.lines, strict=True)
-        ]
+        are_apart = self.kinds.translate(IS_APART)
+        # most blocks are a line of the text; the others replace lines, or are inserted
+        texts, apart = self.text.split("\n") if 0 in are_apart else [], iter(self.apart.split("\n"))
+        for place in compress(count(), map(or_, are_apart, self.lines) if self.lines else are_apart):
+            if are_apart[place]:
+                texts.insert(place, next(apart))
+            else:
+                end = place + self.lines[place] + 1
+                texts[place:end] = ["\n".join(texts[place:end])]
+        return texts
 
     def own_languages(self) -> list[str]:
         """Language of each block; empty if it is the page's."""

@@ -112,6 +112,10 @@ class Table:
             raise UsageError(f"{self.name}: there is no column {', '.join(unknown)}: choose among {', '.join(by_name)}")
         return tuple(by_name[name] for name in names) or self.columns
 
+    def with_columns(self, columns: Iterable[Column]) -> Table:
+        """The table with further columns."""
+        return replace(self, columns=(*self.columns, *columns))
+
 
 EMPTY = "-"  # in a filter: the column has no value
 SEGMENT_OTHER = "other"  # segment of pages that match no rule
@@ -609,4 +613,4 @@ def with_segments(table: Table) -> Table:
         replace(column, sql=f"segment_of({expression})" if table.source else "")
         for column, expression in zip((_SEGMENT, _TARGET_SEGMENT), ids, strict=False)
     )
-    return replace(table, columns=(*table.columns, *columns)) if ids else table
+    return table.with_columns(columns) if ids else table

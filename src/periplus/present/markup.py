@@ -12,11 +12,12 @@ from html import escape
 from importlib.resources import files
 from itertools import islice
 from operator import attrgetter
+from textwrap import TextWrapper
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from periplus.present.wording import REASON_WORDS, count_of, number, short, size, utc, visible
+from periplus.present.wording import REASON_WORDS, count_of, fit, number, short, size, utc, visible
 from periplus.values import frozen
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
 
 
 OWN = "periplus.present"
+_PARAGRAPH = TextWrapper(100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 Html = str  # made by the functions and templates here; everything else is escaped on its way in
 
 
@@ -121,6 +123,30 @@ def environment(package: str = OWN, **filters: Callable[..., object]) -> jinja2.
     }
     made.filters |= filters
     return made
+
+
+@cache
+def _plain_environment(package: str) -> jinja2.Environment:
+    from markupsafe import Markup
+
+    made = environment(package).overlay(autoescape=False)
+    made.filters = made.filters | {
+        "visible": visible,
+        "fit": lambda value, width: Markup(fit(visible(value), width)),
+        "row": lambda value, width: Markup(fit(value, width)),
+        "right": lambda value, width: Markup(f"{value:>{width}}"),
+        "paragraph": lambda value: Markup("\n".join(_PARAGRAPH.wrap(visible(value)))),
+    }
+    return made
+
+
+def text_lines(template: str, package: str, **values: object) -> list[str]:
+    """The lines of a template for a terminal: values without control characters, lines without blanks at their ends.
+
+    Filters besides those of `environment`: `fit` and `row`, exactly so many columns; `right`; `paragraph`.
+    """
+    text = _plain_environment(package).get_template(template).render(values)
+    return [line.rstrip() for line in text.removesuffix("\n").split("\n")]
 
 
 def _spaced_text(value: str) -> Html:

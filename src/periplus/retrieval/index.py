@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
+from itertools import compress, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -55,7 +55,8 @@ _BREAK = f"\n{BETWEEN}\n"
 _PADDING = " ".join([BETWEEN] * 8)
 _PARTS_OF_TITLE = re.compile(r"\s+[-–—|·•»:/]+\s+|\s*[|»—]\s*|:\s+")
 _DEFINITIONS = ("dt", "dt.", "dt#")  # prefixes of the last step of a block's path
-_NAME = re.compile(r"(?<![\w.:])(?=\w*[a-z][A-Z]|\w*\w[._:]+\w)[\w.:]+")  # in a heading: RewriteRule, pg_dump, os.path
+_RUN = re.compile(r"[\w.:]+")
+_NAME = re.compile(r"\w*(?:[a-z][A-Z]|\w[._:]+\w)")  # how a name in a heading begins: RewriteRule, pg_dump, os.path
 _VALUE = re.compile(r"[=\[<(].*", re.DOTALL)
 _DOTS = re.compile(r"(?<=\w)(?:\.|::)(?=\w)")
 _AROUND = " \t\n¶-:;,.\"'`“”"
@@ -208,16 +209,17 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     """
     defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path[path.rfind("/") + 1 :])}
     places = blocks.paths if len(blocks.paths) else bytes(len(blocks))
-    chosen = [at for at, place in enumerate(places) if place in defining] if defining else []
+    chosen = compress(count(), map(defining.__contains__, places)) if defining else ()
     shares = blocks.shares
     names = set[str]()
-    for at in chosen[:MOST_DEFINITIONS]:
+    for at in islice(chosen, MOST_DEFINITIONS):
         text = of_block(at)
         if not len(shares) or 0 < shares[at] <= len(text) // 2:  # otherwise an entry of an index that links elsewhere
             pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
             names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
-    headings = "\n".join([of_block(at)[:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING])
-    mentioned = set(_NAME.findall(headings))
+    at_headings = compress(count(), map(_HEADING.__eq__, blocks.kinds))
+    headings = "\n".join([of_block(at)[:NAME_CHARS] for at in at_headings])
+    mentioned = set(filter(_NAME.match, set(_RUN.findall(headings))))
     whole = {defined_name(name) for name in names} - {""}
     parts = {name[dot.end() :] for name in whole for dot in _DOTS.finditer(name)}
     return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}
@@ -302,7 +304,9 @@ class Drafts:
 
     @property
     def is_full(self) -> bool:
-        return self._end > min(MOST_BYTES, (self._end + shutil.disk_usage(self._folder).free) // ROOM_SHARE)
+        return self._end > 0 and self._end > min(
+            MOST_BYTES, (self._end + shutil.disk_usage(self._folder).free) // ROOM_SHARE
+        )
 
     def keep(self, draft: Draft) -> None:
         """Stores a draft, replacing the page's earlier one."""

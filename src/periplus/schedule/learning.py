@@ -148,7 +148,10 @@ class AliasLearner:
             not 0 < len(differences) <= MOST_DIFFERENCES
             or key in self._findings
             or len(self._findings) >= MOST_FINDINGS
-            or self._is_refuted_in_part(key)
+            or any(
+                finding.refuted and finding.place == key[0] and finding.differences < key[1]
+                for finding in self._findings.values()
+            )
         ):
             return
         finding = self._findings[key] = _Finding(*key)
@@ -156,12 +159,6 @@ class AliasLearner:
         for page, digest in self._pages.items():
             if place(page, differences) == finding.place and not self._weigh(finding, page, digest):
                 break
-
-    def _is_refuted_in_part(self, key: tuple[str, frozenset[Difference]]) -> bool:
-        return any(
-            finding.refuted and finding.place == key[0] and finding.differences < key[1]
-            for finding in self._findings.values()
-        )
 
     def _weigh(self, finding: _Finding, url: Url, digest: bytes) -> bool:
         """Tests a finding on one page; False if the page refutes it."""

@@ -129,7 +129,7 @@ class _Sessions:
     """
 
     def __init__(self, past: HostPast) -> None:
-        self._past: HostPast | None = past
+        self.past: HostPast | None = past
         self._texts: dict[str, bytes] = {}  # URL without session ids -> text
         self._alike: dict[str, int] = {}  # names -> pairs of equal texts
         self._different: dict[str, int] = {}
@@ -157,13 +157,9 @@ class _Sessions:
 
     def _load(self) -> None:
         """Reads stored texts at the first URL with a session id, since most hosts have none."""
-        past, self._past = self._past, None
+        past, self.past = self.past, None
         for url, digest in past.texts() if past is not None else ():
             self.read(url, digest)
-
-    @property
-    def is_watching(self) -> bool:
-        return self._past is None
 
 
 class TrapDetector:
@@ -230,7 +226,9 @@ class TrapDetector:
         """
         if not self._window:
             return Lesson(True, candidates)
-        self._learn_session(url, document)
+        # once the host has had a session id, pages without one are learned too: they may be the same pages
+        if self._sessions.past is None or "?" in url or ";" in url or "/(" in url:
+            self._sessions.read(url, document.digests.text)
         brings = max(self._new_text(url, document), WORDS * self._shows_resource(document))
         if brings == WORDS or (not doubt and document.media_type in _FEEDS):
             lesson = self._book(url, doubt, candidates, _Answer(brings))
@@ -355,11 +353,6 @@ class TrapDetector:
             _in_disk_order(new.tobytes()).tobytes(),
             max(0, (count // GENERATION - 1) * GENERATION),
         )
-
-    def _learn_session(self, url: Url, document: Document) -> None:
-        """Once the host has had a session id, pages without one are learned too: they may be the same pages."""
-        if self._sessions.is_watching or "?" in url or ";" in url or "/(" in url:
-            self._sessions.read(url, document.digests.text)
 
     def _new_text(self, url: Url, document: Document) -> int:
         """NOTHING, COPY, NUMBERS or WORDS, by what is new in the text. Remembers its lines."""

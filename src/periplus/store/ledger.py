@@ -29,7 +29,7 @@ from periplus.model.visit import BESIDE, CHECKS, Purpose, Reason, Redirected, Re
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.store import part_messages, rows
 from periplus.store.url_state import FIELDS, RECHECK, UrlState, is_another, updated_state
-from periplus.urls.web_parts import WebPart, part_of
+from periplus.urls.hosts import WebPart, part_of
 
 
 class HostRef(NamedTuple):
@@ -454,17 +454,3 @@ class Ledger:
         self.robots = [answer for owner, answer in zip(owners, answers, strict=True) if not owner]
         of_others = [(owner, answer) for owner, answer in zip(owners, answers, strict=True) if owner]
         self.handed_over += [(owner, part_messages.of_robots(answer)) for owner, answer in of_others]
-
-    # changes to write -----------------------------------------------------------------------------------
-
-    @property
-    def link_changes(self) -> rows.LinkChanges:
-        return rows.LinkChanges(self.run_id, self.now, self.new_links, self.seen_links, self.ended_links)
-
-    @property
-    def new_urls(self) -> list[UrlRow]:
-        return [url for url in self.urls.values() if url.is_new]
-
-    @property
-    def changed_urls(self) -> list[UrlRow]:
-        return [url for url in self.urls.values() if url.is_touched and not url.is_new]

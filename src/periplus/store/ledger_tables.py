@@ -125,8 +125,8 @@ class LedgerTables:
         first_seq: number of the first new queue entry, if the database does not number them. Returns the next number.
         """
         ledger, statements, dialect = self.ledger, self._statements, self._statements.dialect
-        statements.insert("url", _URL, [_NEW_URL(url) for url in ledger.new_urls])
-        changed = ledger.changed_urls
+        statements.insert("url", _URL, [_NEW_URL(url) for url in ledger.urls.values() if url.is_new])
+        changed = [url for url in ledger.urls.values() if url.is_touched and not url.is_new]
         past = [
             (url.shard, url.id, ledger.run_id, *self._past[url.id])
             for url in changed
@@ -139,7 +139,8 @@ class LedgerTables:
         statements.upsert("alias", _columns(AliasRow), ledger.aliases)
         statements.delete("doubtful", "url_id", sorted(set(ledger.vouched)))
         self._write_pages()
-        statements.enter_links(ledger.link_changes)
+        links = rows.LinkChanges(ledger.run_id, ledger.now, ledger.new_links, ledger.seen_links, ledger.ended_links)
+        statements.enter_links(links)
         statements.upsert(
             "freshness", _columns(FreshnessRow), ledger.fresh, key="url_id", update="checked, interval_s, gone_since"
         )

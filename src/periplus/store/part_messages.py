@@ -22,7 +22,7 @@ from periplus.model.web import HostKey, Origin, SiteKey, Url
 from periplus.store.notes import note, put_note
 from periplus.store.statements import Statements
 from periplus.urls.canonical import url_id
-from periplus.urls.web_parts import WebPart, parse_part
+from periplus.urls.hosts import WebPart, parse_part
 
 T = TypeVar("T")
 LEFT_ASIDE: Final = frozenset({Reason.SCOPE, Reason.RESOURCE})  # not sent, as no part fetches them

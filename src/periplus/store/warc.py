@@ -14,13 +14,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import urlsplit
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from isal import igzip
 
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.visit import Cut, Headers
-from periplus.urls.captures import capture_key
 from periplus.values import frozen
 
 # Bodies are stored without content and transfer codings. The fields about codings and length are renamed to
@@ -45,6 +44,15 @@ _TRUNCATION_NAMES = {
 }
 Fields = list[tuple[str, str]]
 _STATUS_LINE = re.compile(r"HTTP/\S*\s+(?P<code>[0-9]{3})(?:\s|$)")
+_UNESCAPED_CHARACTERS = (
+    "".join(map(chr, range(0x21, 0x7F))).replace("#", "").replace("%", "")
+)  # characters that are not escaped
+# Session ids in ASP.NET paths and in queries, which the Wayback Machine removes from its keys.
+_PATH_SESSION = re.compile(r"/\((?:[0-9a-z]{24}|(?:[a-z]\([0-9a-z]{24}\))+)\)(?=/[^?]+\.aspx)")
+_QUERY_SESSION = re.compile(
+    r"(?:^|(?<=&))(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)"
+    r"(?:&|$)"
+)
 
 
 @frozen
@@ -439,3 +447,37 @@ def decode_chunks(body: bytes) -> bytes:
         parts.append(body[end + 2 : end + 2 + length])
         place = end + 2 + length + 2
     return b"".join(parts)
+
+
+def capture_key(url: str) -> str:
+    """The URL's sort key (SURT) in CDXJ: `org,example)/path?a=1&b=2`.
+
+    In lower case and escaped again, without www., session ids, scheme and default port, with a sorted query: equal to
+    the keys of the Wayback Machine, pywb and cdxj-indexer. Never raises for canonical http and https URLs.
+    """
+    parts = urlsplit(url)
+    host = re.sub(r"^www\d*\.", "", (parts.hostname or "").rstrip("."))
+    place = host if ":" in host else ",".join(reversed(host.split(".")))
+    port = f":{parts.port}" if parts.port and parts.port != {"http": 80, "https": 443}.get(parts.scheme) else ""
+    path = _PATH_SESSION.sub("", _resolve_dots(_escape(parts.path))).rstrip("/") or "/"
+    query = _QUERY_SESSION.sub("", _escape(parts.query))
+    return f"{place}{port}){path}{'?' + '&'.join(sorted(query.split('&'))) if query else ''}"
+
+
+def _escape(text: str) -> str:
+    """Unescapes until nothing changes, then escapes once, in lower case."""
+    data = text.encode("utf-8", "replace")
+    while (bare := unquote_to_bytes(data)) != data:
+        data = bare
+    return quote_from_bytes(data, _UNESCAPED_CHARACTERS).lower()
+
+
+def _resolve_dots(path: str) -> str:
+    """A path without dot segments and double slashes."""
+    places: list[str] = []
+    for place in path.split("/"):
+        if place == ".." and places:
+            places.pop()
+        elif place not in ("", ".", ".."):
+            places.append(place)
+    return "/" + "/".join(places)

@@ -13,7 +13,7 @@ from types import FunctionType
 
 from starlette.requests import Request
 
-from periplus.api import search_index
+from periplus.api import search_index, searching
 from periplus.api.cache import Background, LruCache
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
@@ -190,7 +190,7 @@ class Indexing:
 
     def is_done(self, folders: Sequence[Path], wait_s: float) -> bool:
         """Whether the indexes have all that is stored; False: not after wait_s, and the work goes on."""
-        behind = tuple(folder for folder in folders if search_index.standing(folder) != (0, True))
+        behind = tuple(folder for folder in folders if searching.standing(folder) != (0, True))
         if not behind:
             return True
         with self._lock:

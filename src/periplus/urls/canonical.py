@@ -1,8 +1,4 @@
-"""Resolves and normalises URLs.
-
-Three forms: `canonical` (certainly the same resource), `page_key` (probably the same page; for counting, not for
-fetching), `places` (the path from the registered domain; for maps).
-"""
+"""Resolves and normalises URLs."""
 
 from __future__ import annotations
 
@@ -192,31 +188,3 @@ def url_id(url: Url) -> UrlId:
     """The id of a URL, equal for all of its spellings: signed 64-bit xxh3 of its `identity` in UTF-8."""
     number = xxhash.xxh3_64_intdigest(identity(url).encode())
     return UrlId(number - (1 << 64) if number >> 63 else number)
-
-
-def page_key(url: Url) -> str:
-    """A key, `host/path?query`, equal for URLs that are probably the same page: for counting, not for fetching.
-
-    Ignores the scheme, `www.`, index files, the final slash, tracking parameters and the order of parameters.
-    """
-    address, _, query = identity(url).partition("?")
-    start = address.index("//") + 2
-    slash = address.index("/", start)
-    path = INDEX_FILE.sub("/", address[slash:]).rstrip("/")
-    pairs = sorted(part for part in query.split("&") if part and not TRACKING.match(part))
-    return hosts.without_www(address[start:slash]) + path + ("?" + "&".join(pairs) if pairs else "")
-
-
-def places(url: Url) -> tuple[str, ...]:
-    """The path to a page in a map: registered domain, host, each segment of the URL's path, query.
-
-    Segments have their `/` and the query its `?`, so that a host and a folder with the same name differ. The host is
-    left out if it is the domain, with or without `www.`: `https://docs.example.org/a/b.html?x=1` gives
-    `("example.org", "docs.example.org", "/a", "/b.html", "?x=1")`. Folders with and without a final slash are equal.
-    """
-    address, _, query = identity(url).partition("?")
-    slash = address.index("/", 8)
-    domain = hosts.registered_domain(hosts.host_name(url))
-    host = hosts.without_www(address[address.index("//") + 2 : slash])
-    segments = tuple("/" + part for part in address[slash:].split("/") if part)
-    return (domain, *((host,) if host != domain else ()), *segments, *(("?" + query,) if query else ()))

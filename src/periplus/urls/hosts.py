@@ -1,4 +1,4 @@
-"""Hosts of URLs, registered domains, and IP addresses that are not public."""
+"""Hosts of URLs, registered domains, parts of a crawl by domain, and IP addresses that are not public."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import ipaddress
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import NamedTuple
 
+import xxhash
 from publicsuffixlist import PublicSuffixList
 
+from periplus.errors import UsageError
 from periplus.model.web import HostKey, Origin, Url
 
 # The only module that compares hosts. Functions with a `Url` argument rely on its canonical form (host in lower case, a
 # path, no userinfo) and use string operations only, since they run for every link: 0.2 to 0.4 us.
 
 HOST_CACHE_SIZE = 65_536  # cache size: about 20 MB of text at most; a crawl has far fewer hosts at a time
+MOST_PARTS = 10_000  # each part has a folder or a schema, and exchanges messages with every other part
 
 
 def _authority(url: Url) -> str:
@@ -259,3 +263,35 @@ def _ipv4_within(octets: bytes) -> Iterator[bytes]:
     elif octets.startswith(_TEREDO):  # the server, and the client with inverted bits: RFC 4380, 4
         yield octets[4:8]
         yield bytes(octet ^ 0xFF for octet in octets[12:])
+
+
+class WebPart(NamedTuple):
+    """Part `number` of `of` collections that share a crawl, counted from 1."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+def parse_part(text: str) -> WebPart:
+    """Parses `2/4`. Raises UsageError."""
+    number, slash, of = text.partition("/")
+    if slash and all(word.isascii() and word.isdigit() and len(word) < 6 for word in (number, of)):
+        part = WebPart(int(number), int(of))
+        if 1 <= part.number <= part.of <= MOST_PARTS:
+            return part
+    raise UsageError(f"{text!r} is not a part: write 2/4 for the second of four (at most {MOST_PARTS:,})")
+
+
+@lru_cache(maxsize=HOST_CACHE_SIZE)
+def part_of(host: HostKey, parts: int) -> int:
+    """The number of the part to which a host belongs, 1 to `parts`.
+
+    By registered domain, so that all hosts of an owner are in the same part: part k has the k-th of equal ranges of
+    64-bit hashes (xxh3, seed 0, of the domain in UTF-8). Stored collections depend on this function. Doubling the
+    number of parts halves each range.
+    """
+    domain = registered_domain(host.rpartition(":")[0])
+    return (xxhash.xxh3_64_intdigest(domain.encode("utf-8", "surrogatepass")) * parts >> 64) + 1

@@ -320,16 +320,12 @@ def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
 
 def _stepped_bound(cover: Coverage, budget: float, sites: Ints) -> float | None:
     """For stories from which sites have different benefits."""
-    held = _entries_of(cover, sites)
+    held = np.flatnonzero(np.isin(cover.sites, sites))
     if not len(held) or len(held) > STEPPED_ENTRIES:
         return None
     reduced, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
     duals = _dual_prices(aim, matrix, limits)
     return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
-
-
-def _entries_of(cover: Coverage, sites: Ints) -> Ints:
-    return np.flatnonzero(np.isin(cover.sites, sites))
 
 
 def _linear_programme(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,11 @@ from periplus.cli.options import (
 from periplus.cli.progress import Watch, say
 from periplus.errors import UsageError
 from periplus.present.tables import json_text
-from periplus.present.wording import count_of, fit, number, utc, visible
+from periplus.present.wording import count_of, number, utc, visible
 from periplus.values import Place
 
 if TYPE_CHECKING:
-    from periplus_topics.model import Cascades, Edition, Entry, KeywordList, Portal
+    from periplus_topics.model import Cascades, Edition, KeywordList, Portal
 
 
 # `periplus keywords`: what pages, sites and answers are about, at a glance.
@@ -409,7 +409,7 @@ def show(name: str, place: Place, waiting: bool, limit: int, format: str, output
         if format == "json":
             out.write(json_text(edition_values(edition, limit, waiting)))
         else:
-            for line in lines(edition, limit, waiting, min(columns_of(out), WIDEST)):
+            for line in edition_lines(edition, limit, waiting, min(columns_of(out), WIDEST)):
                 click.echo(line, file=out)  # which omits colours where the output is not a terminal
 
 
@@ -512,49 +512,14 @@ def _waiting(edition: Edition) -> str:
     return f", {number(len(edition.waiting))} waiting for approval" if edition.portal.approve else ""
 
 
-def lines(edition: Edition, limit: int, waiting: bool, width: int) -> Iterator[str]:
+def edition_lines(edition: Edition, limit: int, waiting: bool, width: int) -> list[str]:
     """The edition for reading."""
-    from periplus_topics.present.stories import kinds
+    from markupsafe import Markup
 
-    yield click.style(visible(edition.portal.title), bold=True)
-    for kind, entries in kinds(edition, waiting):
-        if entries:
-            yield ""
-            yield f"{count_of(len(entries), 'story', 'stories')} {kind}"
-        for entry in entries[:limit]:
-            yield from _entry_lines(entry, width)
-        if entries[limit:]:
-            yield f"{INDENT}and {number(len(entries) - limit)} more: -n"
-    if not (edition.entries or edition.waiting or edition.hidden):
-        yield "No story yet."
-    if edition.sites and not waiting:
-        yield ""
-        yield (
-            f"{count_of(len(edition.sites), 'site')}, which have {100 * (edition.covered or 0):.0f} % of the stories"
-        )
-        for site in edition.sites:
-            yield (
-                (
-                    f"{INDENT}{fit(visible(site.key), 32)} {count_of(site.stories, 'story', 'stories'):>12}, "
-                    f"adds {100 * site.gain:3.0f} %"
-                )
-                + "  pinned" * site.pinned
-            )
-    for lack in edition.lacks:
-        yield click.style(f"Note: {lack}", fg="yellow")
+    from periplus.present.markup import text_lines
+    from periplus_topics.present.stories import OWN, kinds
 
-
-def _entry_lines(entry: Entry, width: int) -> Iterator[str]:
-    verdict = f" [{entry.verdict}]" if entry.verdict else ""
-    yield (
-        click.style(entry.key, fg="cyan")
-        + "  "
-        + click.style(fit(visible(entry.story.title), width - len(INDENT) - len(verdict)).rstrip(), bold=True)
-        + verdict
-    )
-    relevance = f", of the topic {entry.relevance:.2f}" if entry.relevance is not None else ""
-    facts = (
-        f"{utc(entry.publication_s, '%d %B %Y')}, {count_of(len(entry.story.sites), 'site')}, weight "
-        f"{entry.weight:.2f}{relevance}: "
-    )
-    yield INDENT + click.style(fit(facts + ", ".join(entry.story.sites), width - len(INDENT)).rstrip(), dim=True)
+    return text_lines(
+        "edition.txt", OWN, edition=edition, kinds=kinds(edition, waiting), limit=limit, waiting=waiting, width=width,
+        style=lambda text, **look: Markup(click.style(text, **look)),
+    )  # fmt: skip

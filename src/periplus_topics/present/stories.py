@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from io import StringIO
 from itertools import accumulate
-from textwrap import wrap
 from typing import Any, TextIO
 
 from periplus.model.page import DateOrigin, PageDate
@@ -27,9 +26,9 @@ from periplus.present.draw import (
     short_names,
     write_sheet,
 )
-from periplus.present.markup import document, macros, text
+from periplus.present.markup import document, macros, text, text_lines
 from periplus.present.tables import align, json_text, write_table
-from periplus.present.wording import cells, count_of, fit, iso, number, text_bar, utc, visible
+from periplus.present.wording import cells, count_of, iso, number, text_bar, utc, visible
 from periplus.values import JsonObject
 from periplus_topics.model import (
     Cascades,
@@ -50,34 +49,15 @@ ORDER_WORDS = {
     Order.LINKS: "by dates and the direction of links",
     Order.FIRST_SEEN: "partly by the time of discovery",
 }
-MOST_SITES = 4  # of a story in the list
-MOST_DIGESTS = 5
+OWN = "periplus_topics.present"
 _DAY_S = 86_400.0
 
 
-def stories_lines(stories: Stories, width: int, most: int) -> Iterator[str]:
+def stories_lines(stories: Stories, width: int, most: int) -> list[str]:
     """A summary, then two lines a story, the weightiest first. most: stories shown; -1: all."""
     shown = stories.stories if most < 0 else stories.stories[:most]
-    count = count_of(len(stories.stories), "story", "stories")
-    yield (
-        f"{count} on {count_of(sum(len(story.pages) for story in stories.stories), 'page')}; "
-        f"{count_of(stories.pages, 'page')} of {count_of(len(stories.posts), 'site')} compared"
-    )
-    dated = ", ".join(f"{source.value} {number(pages)}" for source, pages in stories.dated)
-    yield fit(f"dated by {dated}", width).rstrip()
-    for place, story in enumerate(shown, 1):
-        sites = ", ".join(story.sites[:MOST_SITES]) + (", ..." if len(story.sites) > MOST_SITES else "")
-        yield ""
-        yield f"{place:>3}  {fit(visible(story.title), width - 5)}".rstrip()
-        yield f"     {fit(f'{_extent(story)}, {_when(story)}: {visible(sites)}', width - 5)}".rstrip()
-    if len(shown) < len(stories.stories):
-        yield ""
-        yield f"     and {count_of(len(stories.stories) - len(shown), 'more story', 'more stories')}: -n -1 shows all"
-    if stories.digests:
-        yield ""
-        named = ", ".join(visible(url) for url in stories.digests[:MOST_DIGESTS])
-        more = f" and {number(len(stories.digests) - MOST_DIGESTS)} more" if stories.digests[MOST_DIGESTS:] else ""
-        yield f"Left out because they cover several stories: {named}{more}"
+    pages = sum(len(story.pages) for story in stories.stories)
+    return text_lines("stories.txt", OWN, stories=stories, shown=shown, pages=pages, extent=_extent, width=width)
 
 
 def _extent(story: Story) -> str:
@@ -94,38 +74,16 @@ def iso_date(date: PageDate) -> str:
     return iso(date.when)[:10] if date.whole_day else iso(date.when)
 
 
-def _when(story: Story) -> str:
-    first = story.pages[0].date
-    seen = "seen " if first.source is DateOrigin.FIRST_SEEN else ""
-    return seen + utc(first.when, "%d %B %Y")
-
-
-def cascade_lines(story: Story, width: int) -> Iterator[str]:
+def cascade_lines(story: Story, width: int) -> list[str]:
     """One story, its pages in order, with time, site and source."""
-    yield visible(story.title)
-    yield f"{_extent(story)}, ordered {ORDER_WORDS[story.order]}"
-    if story.disordered:
-        yield f"{count_of(story.disordered, 'link')} from a page dated before its link target"
-    yield ""
-    site_width = min(max(cells(page.site) for page in story.pages), 30)
-    cited = dict(reversed(story.links))  # of several the first
-    copied = {later: (earlier, share) for later, earlier, share in story.near}
-    for place, page in enumerate(story.pages):
-        after = delay(page.date, story.pages[0].date) if place else utc(page.date.when, "%d %b %Y")
-        origin = _origin(story, cited.get(place), copied.get(place)) if place else "the source"
-        row = f"{place + 1:>3}  {fit(after, 11)}  {fit(visible(page.site), site_width)}  {origin}"
-        yield fit(f"{row}, dated by {page.date.source.value}", max(width, 40)).rstrip()
-        yield fit(f"     {visible(page.url)}", max(width, 40)).rstrip()
-
-
-def _origin(story: Story, cited: int | None, copied: tuple[int, float] | None) -> str:
-    """Where a page has its story from; cited, copied: the pages that it links to and has text of."""
-    origins = []
-    if copied is not None:
-        origins.append(f"has {copied[1]:.0%} of {story.pages[copied[0]].site} ({copied[0] + 1})")
-    if cited is not None:
-        origins.append(f"links to {story.pages[cited].site} ({cited + 1})")
-    return visible(", ".join(origins)) or "linked to later"
+    pages = range(len(story.pages))
+    links = dict(reversed(story.links))  # of several the first
+    copies = {later: (earlier, share) for later, earlier, share in story.near}
+    return text_lines(
+        "cascade.txt", OWN, story=story, extent=_extent, ordered=ORDER_WORDS[story.order], delay=delay,
+        links=[links.get(place) for place in pages], copies=[copies.get(place) for place in pages],
+        site_width=min(max(cells(page.site) for page in story.pages), 30), width=max(width, 40),
+    )  # fmt: skip
 
 
 def delay(date: PageDate, first: PageDate) -> str:
@@ -472,7 +430,7 @@ def influence_page(cascades: Cascades, influence: Influence, objective: Objectiv
 
     No script; crawled text is escaped.
     """
-    html: Any = macros("influence.html", "periplus_topics.present")
+    html: Any = macros("influence.html", OWN)
     drawing = StringIO()
     write_coverage_svg(cascades, influence, objective, ahead, drawing)
     head = f"<h1>Sites worth reading</h1><p>{text(' '.join(verdict_lines(influence, objective, ahead)))}</p>"
@@ -484,46 +442,10 @@ def influence_page(cascades: Cascades, influence: Influence, objective: Objectiv
     return document("Sites worth reading", head, body, rules=_PAGE_STYLE)
 
 
-LINE_CELLS = 100
-MOST_WORDS = 20
-
-
-def topic_lines(topic: Topic) -> Iterator[str]:
+def topic_lines(topic: Topic) -> list[str]:
     """For reading, at a terminal."""
     positives = sum(mark.positive for mark in topic.examples)
-    yield (
-        f"{topic.name}: {positives:,} positive examples, {len(topic.examples) - positives:,} "
-        f"negative, {topic.background:,} background pages"
-    )
-    report = topic.report
-    scores = report.scores
-    measures = {
-        "F": scores.f,
-        "precision": scores.precision,
-        "recall": scores.recall,
-        "average precision": scores.average_precision,
-    }
-    yield "  cross-validated   " + "   ".join(f"{name} {value:.3f}" for name, value in measures.items())
-    low, high = report.f_interval
-    yield f"  F, 90 % interval   {low:.3f} to {high:.3f}"
-    if report.curve:
-        yield "  F by positive examples   " + "   ".join(f"{size:,}: {f:.3f}" for size, f in report.curve)
-    for source, recall in report.held_out:
-        yield f"  trained without {visible(source)}: recall on it {recall:.3f}"
-    for side, words in (
-        ("for it", [word for word in report.telling if word.weight > 0]),
-        ("against", [word for word in report.telling if word.weight < 0]),
-    ):
-        if words:
-            yield from wrap(
-                f"{side}: " + ", ".join(visible(word.word) for word in words[:MOST_WORDS]),
-                LINE_CELLS,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_on_hyphens=False,
-            )
-    for warning in report.warnings:
-        yield from wrap(f"Note: {visible(warning)}", LINE_CELLS, initial_indent="  ", subsequent_indent="    ")
+    return text_lines("topic.txt", OWN, topic=topic, report=topic.report, positives=positives)
 
 
 def topic_values(topic: Topic) -> JsonObject:

@@ -17,7 +17,6 @@ from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import FOLLOWED_KINDS
 from periplus.model.ports import CrawlScope
 from periplus.model.web import HostKey, Url
-from periplus.schedule.turns import GivenPages
 from periplus.urls.hosts import host_key, path_and_query
 from periplus_topics.schedule.learning import EvidenceWeights, LeadTally, chances_of
 
@@ -472,7 +471,8 @@ class TopicalPolicy:
     most_hosts: int = MOST_HOSTS
     mark: int = 0
     reads_text: ClassVar[bool] = True
-    _given: GivenPages = field(default_factory=GivenPages)
+    # the page last chosen for each host: it is returned again until it was visited or is no longer in the queue
+    _given: dict[HostKey, Url] = field(default_factory=dict)
 
     def choose(self, ready: Sequence[ReadyHost], most: int) -> Sequence[int]:
         ranked = self._rank_hosts(ready)
@@ -490,12 +490,16 @@ class TopicalPolicy:
         return ranked
 
     def next(self, host: HostKey) -> Iterator[Url]:
-        return self._given.next(host, lambda host: take_page(self.queue, host))
+        while (url := self._given.get(host) or take_page(self.queue, host)) is not None:
+            self._given[host] = url
+            yield url
+            self._given.pop(host, None)  # the caller asks for another page because this one is not in the store's queue
 
     def learn(self, visits: Iterable[PageVisit]) -> None:
         for visit in visits:
             self.mark = max(self.mark, visit.id)
-            self._given.remove(visit.url)
+            if self._given.get(host := host_key(visit.url)) == visit.url:
+                del self._given[host]
             if visit.redirect:
                 if self.scope.decide(visit.redirect) is None:
                     self.queue.apply_redirect(visit.url, visit.redirect)

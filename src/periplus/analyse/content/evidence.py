@@ -18,7 +18,7 @@ from periplus.analyse.content.counting import TextTable
 from periplus.document import block_counts
 from periplus.document.block_counts import BlockCounter
 from periplus.model.arrays import Floats, Floats32, Ints32, Mask, Unsigned8, Unsigned64
-from periplus.model.page import APART, IS_APART, Blocks
+from periplus.model.page import IS_APART, Blocks
 
 Array = npt.NDArray[np.generic]
 Ints = npt.NDArray[np.intp]
@@ -93,6 +93,8 @@ class PathStep:
     folded: bytes  # without digits
     name: bytes  # of the element
     words: tuple[str, ...]  # the element's name after "<", and the words of its id and classes
+    roles: int  # that it gives to its blocks: CAPTION, COMMENT, MENU
+    is_control: bool  # within comments
 
 
 class PathFacts(NamedTuple):
@@ -119,7 +121,10 @@ def facts(path: str) -> PathFacts:
     containers = key.to_bytes(_KEY_BYTES, "little") + above.containers[: _KEY_BYTES * (DEEPEST - 1)]
     unit = key if step.name in _UNITS else above.unit
     steps = (step, *above.steps[: DEEPEST - 1])
-    return PathFacts(key, shape, containers, steps, _roles_of(step.words, above.roles), unit)
+    roles = above.roles | step.roles
+    if step.is_control and roles & COMMENT:
+        roles |= CONTROL
+    return PathFacts(key, shape, containers, steps, roles, unit)
 
 
 _NO_PATH = PathFacts(0, 0, b"", (), 0, 0)
@@ -132,19 +137,14 @@ def _role_of(name: str) -> int:
     return CAPTION if _CAPTIONS.fullmatch(name) else COMMENT if _COMMENTS.fullmatch(name) else 0
 
 
-def _roles_of(names: Sequence[str], around: int) -> int:
-    """Roles that an element gives to its blocks.
-
-    names: as in `PathStep.words`; around: roles given by its ancestors.
-    """
-    roles = around
+def _roles_of(names: Sequence[str]) -> int:
+    """Roles that an element gives to its blocks. names: as in `PathStep.words`."""
+    roles = 0
     for role in filter(None, map(_role_of, names)):
         if role == CAPTION or _NO_COMMENTS.isdisjoint(names):
             roles |= role
     if not _MENUS.isdisjoint(names):
         roles |= MENU
-    if roles & COMMENT and not _CONTROLS.isdisjoint(names):
-        roles |= CONTROL
     return roles
 
 
@@ -155,9 +155,9 @@ def _step(step: str) -> PathStep:
     folded = _DIGITS.sub("0", step)
     name = _NAMES.sub("", folded)
     named = {word.lower() for word in _WORDS.findall(folded[len(name) :]) if len(word) > 2}
-    return PathStep(
-        folded.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass"), ("<" + name, *sorted(named))
-    )
+    words = ("<" + name, *sorted(named))
+    of_path = folded.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass")
+    return PathStep(*of_path, words, _roles_of(words), not _CONTROLS.isdisjoint(words))
 
 
 MOST_TEXTS = 65_536  # texts counted per site, 12 bytes each when stored; beyond this the rarest are dropped
@@ -204,7 +204,7 @@ def traces_of(blocks: Blocks) -> Traces:
     lines = np.zeros(len(blocks), dtype=np.int32)
     if blocks.lines:
         lines += np.asarray(blocks.lines)
-    lines[_is_apart(blocks)] = -1
+    lines[np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)] = -1
     table = np.zeros((len(blocks), block_counts.COLUMNS), dtype=np.int32)
     digests = np.empty((len(blocks), 2), dtype=np.uint64)
     words = np.empty(len(codes) // 2 + len(blocks) + 1, dtype=np.uint64)
@@ -213,10 +213,6 @@ def traces_of(blocks: Blocks) -> Traces:
     return Traces(
         table, mix_digests(digests[:, 0], shapes.take(path_of)), digests[:, 1], words[:count].copy(), path_of, paths
     )
-
-
-def _is_apart(blocks: Blocks) -> Mask:
-    return np.frombuffer(blocks.kinds.translate(IS_APART), dtype=np.bool)
 
 
 def mix_digests(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
@@ -445,9 +441,8 @@ class Pages:
         own = np.concatenate([trace.path for trace in self.traces])
         self.path: Ints = own + self.path_begins[self.page]  # of each block
         self.path_page: Ints = np.repeat(np.arange(len(paths)), counts)
-        each = list(chain.from_iterable(paths))
-        self.steps = [path.steps for path in each]
-        self.depths: Ints = np.array(list(map(len, self.steps)), dtype=np.intp)
+        self.paths = each = list(chain.from_iterable(paths))
+        self.depths: Ints = np.array([len(path.steps) for path in each], dtype=np.intp)
         self.step_begins: Ints = np.cumsum(self.depths) - self.depths
         self._owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
         keys = np.frombuffer(b"".join([path.containers for path in each]), dtype="<u8").astype(np.uint64)
@@ -514,11 +509,14 @@ def roles_of(traces: Traces) -> Unsigned8:
     return np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
 
 
+_IS_APART = np.frombuffer(IS_APART, dtype=np.bool)
+
+
 def words_of(counts: Ints32, kinds: Unsigned8) -> Floats32:
     """The number of words of each block, 0 for titles and alt texts. counts: as in `Traces`."""
     letters = counts[:, :CLASSES].astype(np.float32)
     words: Floats32 = 1 + letters[:, SPACE] + letters[:, WIDE] / np.float32(2)
-    words[np.isin(kinds, tuple(APART))] = 0
+    words[_IS_APART[kinds]] = 0
     return words
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import Array, Ints, PageEvidence, Pages, PathStep, signed_distance
+from periplus.analyse.content.evidence import Array, Ints, PageEvidence, Pages, PathFacts, PathStep, signed_distance
 from periplus.document import block_counts
 from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
@@ -16,6 +16,7 @@ from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 Measures = Sequence[Array]  # of equal length: one number or boolean per block
 
 _LONG_TITLE_WORDS = 40  # longer blocks are not headlines
+_CACHE_SIZE = 16_384  # paths, and steps of paths: those of about a hundred sites
 _LONG_WORDS = 10  # least of a block of running text
 
 
@@ -307,26 +308,46 @@ def of_copies(pages: Pages) -> Measures:
     return [np.log1p(before), np.log1p(more), *pages.of_paths([share])]
 
 
-def of_names(pages: Pages, weights: Mapping[PathStep, float]) -> Measures:
-    """Log-odds that a block is content, from the class and id words of its path: of the innermost element, of all, the
-    minimum and maximum of the outer ones, and of the last three.
+def of_names(pages: Pages, weights: PathWeights) -> Measures:
+    """Log-odds that a block is content, from the class and id words of its path, see `PathWeights`."""
+    return list(pages.of_paths(np.array(list(map(weights.of, pages.paths))).T))
 
-    weights: of every step.
+
+class PathWeights:
+    """Cache: log-odds for content from the words of a path: of the innermost element, of all, the minimum and maximum
+    of the outer ones, and of the last three.
     """
-    steps = np.array([weights[step] for steps in pages.steps for step in steps])
-    begins, depths = pages.step_begins, pages.depths
-    own, last = steps[begins], len(steps) - 1
-    outer = steps.copy()
-    outer[begins] = np.inf
-    least = np.where(depths > 1, np.minimum.reduceat(outer, begins), 0.0)
-    outer[begins] = -np.inf
-    most = np.where(depths > 1, np.maximum.reduceat(outer, begins), 0.0)
-    second, third = (steps[np.minimum(begins + step, last)] * (depths > step) for step in (1, 2))
-    return list(pages.of_paths([own, np.add.reduceat(steps, begins), least, most, own + second + third]))
+
+    def __init__(self, names: Mapping[str, float]) -> None:
+        """names: log-odds of words."""
+        self._names = names
+        self._steps: dict[PathStep, float] = {}
+        self._paths: dict[int, Sequence[float]] = {}
+
+    def of(self, path: PathFacts) -> Sequence[float]:
+        weights = self._paths.get(path.key)
+        if weights is None:
+            weights = self._paths[path.key] = self._weigh(path)
+        return weights
+
+    def _weigh(self, path: PathFacts) -> Sequence[float]:
+        if max(len(self._paths), len(self._steps)) >= _CACHE_SIZE:
+            self._paths, self._steps = {}, {}
+        for step in path.steps:
+            if step not in self._steps:
+                self._steps[step] = sum([self._names.get(word, 0.0) for word in step.words])
+        steps = list(map(self._steps.__getitem__, path.steps))
+        least, most = min(steps[1:], default=0.0), max(steps[1:], default=0.0)
+        return steps[0], sum(steps), least, most, sum(steps[:3])
 
 
-def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) -> Floats32:
-    """float32[m, n]: a row per feature, a column per block.
+def as_floats(rows: Sequence[Array]) -> list[Floats32]:
+    """The rows as float32, without a copy where they are."""
+    return [row.astype(np.float32, copy=False) for row in rows]
+
+
+def measures_of(pages: Pages, seen: PageEvidence, weights: PathWeights) -> list[Floats32]:
+    """A row of numbers per feature, one for each block.
 
     seen: of all the pages. weights: as in `of_names`.
     """
@@ -346,4 +367,4 @@ def matrix(pages: Pages, seen: PageEvidence, weights: Mapping[PathStep, float]) 
         *of_copies(pages),
         *of_names(pages, weights),
     ]
-    return np.array(rows, dtype=np.float32)
+    return as_floats(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
@@ -20,7 +20,6 @@ from periplus.analyse.content.evidence import (
     Array,
     PageEvidence,
     Pages,
-    PathStep,
     SiteEvidence,
     Traces,
     concatenate,
@@ -72,12 +71,12 @@ class Forest(NamedTuple):
         comparisons = [(int(asked["measure"][begin]), begin, end) for begin, end in zip(begins, ends, strict=True)]
         return cls(comparisons, asked["border"][:, None].copy(), nodes.reshape(measures.shape), leaves, bias)
 
-    def scores(self, matrix: Floats32) -> Floats32:
-        """float32[n], 0 to 1. matrix: float32[m, n], a row per measure."""
-        trees, n = self.nodes.shape[1], matrix.shape[1]
+    def scores(self, rows: Sequence[Floats32] | Floats32) -> Floats32:
+        """float32[n], 0 to 1. rows: of n numbers, one per measure."""
+        trees, n = self.nodes.shape[1], len(rows[0])
         above = np.empty((len(self.borders), n), dtype=np.bool)
         for measure, begin, end in self.comparisons:
-            np.greater(matrix[measure], self.borders[begin:end], out=above[begin:end])
+            np.greater(rows[measure], self.borders[begin:end], out=above[begin:end])
         leaf, asked = np.zeros((trees, n), dtype=np.uint8), np.empty((trees, n), dtype=np.uint8)
         for comparisons in self.nodes[::-1]:
             # "raise" would copy; all indices are valid
@@ -92,8 +91,8 @@ class Forest(NamedTuple):
 class Net(NamedTuple):
     """One hidden layer. Create with `of`."""
 
-    low: Floats32  # [m, 1] lower clipping limit of each measure
-    high: Floats32  # [m, 1] upper limit
+    low: Floats32  # [m] lower clipping limit of each measure
+    high: Floats32  # [m] upper limit
     hidden: Floats32  # [h, m]
     hidden_bias: Floats32  # [h, 1]
     out: Floats32  # [h]
@@ -111,17 +110,15 @@ class Net(NamedTuple):
         reach: Floats32 = (FARTHEST / scale).astype(np.float32)
         shifted: Floats32 = (bias - of_measures @ mean).astype(np.float32)
         return cls(
-            (mean - reach)[:, None], (mean + reach)[:, None], of_measures, shifted[:, None], out, out_bias
+            mean - reach, mean + reach, of_measures, shifted[:, None], out, out_bias
         )  # fmt: skip
 
-    def scores(self, *parts: Floats32) -> Floats32:
-        """float32[n], 0 to 1. parts: float32[part of m, n], a row per measure."""
-        inputs = np.empty((len(self.low), parts[0].shape[1]), dtype=np.float32)
-        begin = 0
-        for part in parts:
-            end = begin + len(part)
-            np.clip(part, self.low[begin:end], self.high[begin:end], out=inputs[begin:end])
-            begin = end
+    def scores(self, rows: Sequence[Floats32]) -> Floats32:
+        """float32[n], 0 to 1. rows: of n numbers, one per measure."""
+        inputs = np.empty((len(self.low), len(rows[0])), dtype=np.float32)
+        for row, low, high, clipped in zip(rows, self.low, self.high, inputs, strict=True):
+            np.maximum(row, low, out=clipped)
+            np.minimum(clipped, high, out=clipped)
         hidden = self.hidden @ inputs
         hidden += self.hidden_bias
         return _share(self.out @ np.maximum(hidden, 0, out=hidden) + np.float32(self.out_bias))
@@ -168,8 +165,8 @@ SURE_PAGES = (
 STRONG_WORDS = 10  # least of a block that can begin or end the content
 
 
-def matrix(pages: Pages, score: Floats32) -> Floats32:
-    """float32[m, n]: a row per measure. score: of each block by the forest, 0 to 1."""
+def measures_of(pages: Pages, score: Floats32) -> list[Floats32]:
+    """Measures of the blocks from the score of each block by the forest, 0 to 1."""
     words = np.maximum(pages.words, 0.1).astype(np.float32)
     mass = score * words
     odds = np.clip(score, 1e-4, 1 - 1e-4)
@@ -179,7 +176,7 @@ def matrix(pages: Pages, score: Floats32) -> Floats32:
     rows += pages.means([score], (2, 6))
     rows += list(pages.of_paths(_of_containers(pages, mass, words)))
     rows += _of_pages(pages, score, mass)
-    return np.array(rows, dtype=np.float32)
+    return features.as_floats(rows)
 
 
 def _of_containers(pages: Pages, mass: Floats32, words: Floats32) -> list[Array]:
@@ -225,9 +222,8 @@ def _all_mass(pages: Pages, mass: Floats32) -> Floats:
     return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
 
 
-_STEP_CACHE_SIZE = 16_384  # path steps: those of about a hundred sites
-_MEASURING_BATCH = 4_096  # blocks per batch of measuring, ten pages or one large one: 3 MB of numbers
-_SCORING_BATCH = 4_096  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
+_MEASURING_BATCH = 8_192  # blocks per batch of measuring, thirty pages or one large one: 6 MB of numbers
+_SCORING_BATCH = 8_192  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
 
 
 class PageContext(NamedTuple):
@@ -381,9 +377,9 @@ def _no_evidence(seen: PageEvidence) -> PageEvidence:
 
 def _scores_by_site(batch: Sequence[PageContext]) -> Floats32:
     pages = Pages([page.blocks for page in batch], [page.traces for page in batch])
-    measures = features.matrix(pages, concatenate([page.seen for page in batch]), _step_weights())
+    measures = features.measures_of(pages, concatenate([page.seen for page in batch]), _path_weights())
     first = _predict(weights().first, measures)
-    second = _predict(weights().second, measures, matrix(pages, first))
+    second = _predict(weights().second, measures + measures_of(pages, first))
     return both(first, second)
 
 
@@ -396,29 +392,13 @@ def both(first: Floats32, second: Floats32) -> Floats32:
     return _share(((_odds(first) + _odds(second)) / 2).astype(np.float32))
 
 
-class StepWeights(dict[PathStep, float]):
-    """Cache: log-odds for content of each path step, summed over its words."""
-
-    def __init__(self, names: Mapping[str, float]) -> None:
-        """names: log-odds of words."""
-        self._names = names
-
-    def __missing__(self, step: PathStep) -> float:
-        if len(self) >= _STEP_CACHE_SIZE:
-            self.clear()
-        weight = self[step] = sum([self._names.get(word, 0.0) for word in step.words])
-        return weight
-
-
 @cache
-def _step_weights() -> StepWeights:
-    return StepWeights(weights().names)
+def _path_weights() -> features.PathWeights:
+    return features.PathWeights(weights().names)
 
 
-def _predict(learnt: Forest | Net, *parts: Floats32) -> Floats32:
+def _predict(learnt: Forest | Net, measures: Sequence[Floats32]) -> Floats32:
+    starts = range(0, len(measures[0]), _SCORING_BATCH)
     return np.concatenate(
-        [
-            learnt.scores(*(part[:, start : start + _SCORING_BATCH] for part in parts))
-            for start in range(0, parts[0].shape[1], _SCORING_BATCH)
-        ]
+        [learnt.scores([row[start : start + _SCORING_BATCH] for row in measures]) for start in starts]
     )

@@ -18,7 +18,7 @@ from periplus.store.rows import PackedBody, pack_completion
 from periplus.store.sqlite import checks
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements
-from periplus.urls.web_parts import WebPart
+from periplus.urls.hosts import WebPart
 
 
 class BodyWriter:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from periplus.api.collection import Collection
 from periplus.api.exporting import export_rows, exported_columns
 from periplus.cli.main import main
-from periplus.document.extraction import VALUE_CHARS, extract_rules, extract_values
 from periplus.errors import UsageError
+from periplus_agents.extraction import VALUE_CHARS, extract_rules, extract_values
 from periplus_postgres.moving import move
 from stored import page, stored
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -18,7 +17,7 @@ from periplus.document.decode import decode
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.page import HTML_TYPES
-from periplus.model.tables import TEXT, Column, Table
+from periplus.model.tables import TEXT, Column
 from periplus.settings import nearest, rules_table
 from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
@@ -190,9 +189,8 @@ def extract_values(rules: Sequence[ExtractRule], body: bytes, charset: str, medi
     return tuple(rule.value(source) for rule in rules)
 
 
-def with_extracts(table: Table, rules: Sequence[ExtractRule]) -> Table:
-    """The table with a column `x:NAME` per rule."""
-    columns = (
+def columns_of(rules: Sequence[ExtractRule]) -> tuple[Column, ...]:
+    """A column `x:NAME` per rule."""
+    return tuple(
         Column(PREFIX + rule.name, TEXT, f"by the rule of [extract]: {rule.kind} {rule.query}") for rule in rules
     )
-    return replace(table, columns=(*table.columns, *columns))

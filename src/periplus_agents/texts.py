@@ -16,11 +16,11 @@ from periplus.api.page import Page
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import TEXT_PARTS, Part
 from periplus.model.tables import CHUNKS, Row
-from periplus.present.chunks import chunks
-from periplus.present.markdown import inline_text
 from periplus.present.writers import find_writer
 from periplus.urls.files import FileNames
 from periplus.values import Place, frozen
+from periplus_agents.chunks import chunks
+from periplus_agents.markdown import inline_text
 
 Watch = Callable[[int, int], None]
 

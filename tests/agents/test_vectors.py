@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner
 from pyarrow import feather, parquet
 
-from periplus.api import embedding
 from periplus.api.collection import Collection
 from periplus.cli.search import search
 from periplus.errors import StoreError, UsageError
 from periplus.model.web import UrlId
 from periplus.retrieval import vectors
 from periplus.urls.canonical import canonical, url_id
+from periplus_agents import embedding
 from stored import copied, page, stored
 
 WORDS = {

@@ -13,7 +13,7 @@ from periplus.document.understand import canonical_xml
 from periplus.model.page import Block, BlockKind
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url
-from periplus.present.markdown import DEEPEST, markdown_of_blocks, pieces_of_xml
+from periplus_agents.markdown import DEEPEST, markdown_of_blocks, pieces_of_xml
 from stored import stored
 
 URL = Url("https://e.org/docs/page.html")

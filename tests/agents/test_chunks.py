@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from periplus.api.texts import export_chunks, export_llms, export_markdown
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.tables import CHUNKS
-from periplus.present.chunks import chunks, count_words, parts
+from periplus_agents.chunks import chunks, count_words, parts
+from periplus_agents.texts import export_chunks, export_llms, export_markdown
 from stored import page, stored
 
 ABOUT = '<meta name=description content="All of it">'

@@ -1,0 +1,61 @@
+"""Columns that features add to the pages of a collection, computed from each page when its row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from periplus.api.homes import open_reader
+from periplus.errors import NoCollection
+from periplus.features import blame, loaded
+from periplus.model.tables import Column
+from periplus.model.web import Url, UrlId
+from periplus.store.reader import CollectionReader
+from periplus.urls.canonical import url_id
+from periplus.values import Place, Row
+
+
+class ExtraColumns(NamedTuple):
+    """Added columns. values: a function of a reader and names of columns, in their order, that returns the function
+    from the id of a page to the values of these columns.
+    """
+
+    columns: tuple[Column, ...]
+    values: Callable[[CollectionReader, Sequence[str]], Callable[[UrlId], Row]]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    def rows(self, rows: Iterable[Row], place: int, reader: CollectionReader, names: Sequence[str]) -> Iterator[Row]:
+        """Page rows extended by the values of these columns. place: index of the id in a row."""
+        values = self.values(reader, [name for name in self.names if name in names])
+        for row in rows:
+            page_id = row[place]
+            assert isinstance(page_id, int)
+            yield (*row, *values(UrlId(page_id)))
+
+
+def extra_columns(place: Place) -> list[ExtraColumns]:
+    """The columns that features add to the pages of a collection. Raises UsageError for invalid rules."""
+    made = (
+        (package, blame(package)(columns_at)(place)) for package, columns_at in loaded("page_columns", object).values()
+    )
+    return [extra._replace(values=blame(package)(extra.values)) for package, extra in made if extra is not None]
+
+
+def extra_values(folder: Path, url: Url) -> dict[str, object]:
+    """Values of the extra columns for a page, by name; empty if the page is not stored."""
+    try:
+        with open_reader(folder) as reader:
+            if reader.read_as(url_id(url)) is None:
+                return {}
+            extras = extra_columns(folder)
+            return {
+                name: value
+                for extra in extras
+                for name, value in zip(extra.names, extra.values(reader, extra.names)(url_id(url)), strict=True)
+            }
+    except NoCollection:
+        return {}
