@@ -23,7 +23,7 @@ from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.settings import VERSION
 from periplus.store.sqlite.schema import WriteLock
-from periplus.values import Place, frozen
+from periplus.values import Place, fields_of, frozen
 from periplus_spark.dataset import (
     TABLES,
     Block,
@@ -194,11 +194,7 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
 def _plan_export(place: Place, rows: StoredRows, texts: bool, parts: int, now: float) -> ExportPlan:
     records = rows.runs()
     last = records[-1] if records else None
-    run = (
-        {"id": last.id, "kind": last.kind, "state": last.state, "started": last.started, "ended": last.ended}
-        if last
-        else None
-    )
+    run = fields_of(last, "id kind state started ended") if last else None
     inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
     return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
 
