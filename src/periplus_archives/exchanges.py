@@ -47,30 +47,11 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
     cursor = connection.execute(_EXCHANGES)
     while block := cursor.fetchmany(BLOCK_ROWS):
         for row in block:
-            (
-                identity,
-                run_id,
-                url,
-                purpose,
-                started,
-                took_s,
-                outcome,
-                status,
-                detail,
-                address,
-                head,
-                data,
-                dictionary_id,
-                text,
-                cut,
-                body_id,
-                sent,
-            ) = row
+            data, dictionary_id, text, cut, body_id, sent = row[11:]
             body = contents.restore(data, dictionary_id, text) if data else None
             if sent is not None and body is not None:  # the rendered page is not a server's response
                 body, body_id = unpack_original(sent), 0
-            visit = (started, took_s, outcome, status, detail, address)
-            yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
+            yield Exchange(*row[:10], headers=unpack_headers(row[10]), body=body, cut=cut, body_id=body_id)
 
 
 _WITH_BODY = (
