@@ -21,6 +21,7 @@ from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import SqliteReader
 
+_VisitColumns = tuple[int, int, Url, str, float, float, str, int, str, str]  # of _EXCHANGES, as in `Exchange`
 BLOCK_ROWS = 100  # rows with packed bodies fetched at a time: about 2 MB
 # A body belongs to the last visit of its URL that fetched one; if the page was moved to another URL, to the visit of
 # the alias.
@@ -51,7 +52,8 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
             body = contents.restore(data, dictionary_id, text) if data else None
             if sent is not None and body is not None:  # the rendered page is not a server's response
                 body, body_id = unpack_original(sent), 0
-            yield Exchange(*row[:10], headers=unpack_headers(row[10]), body=body, cut=cut, body_id=body_id)
+            visit: _VisitColumns = row[:10]
+            yield Exchange(*visit, unpack_headers(row[10]), body, cut, body_id)
 
 
 _WITH_BODY = (
