@@ -13,8 +13,9 @@ from pathlib import Path
 from periplus.files import replace_file
 from periplus.model.collection import Exchange
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store import changes
 from periplus.store.bodies import BodyCodec, unpack_headers
-from periplus.store.sqlite import changes, page_links, reading
+from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.statements import shard_of
 from periplus.urls.scope import site_key
@@ -60,7 +61,7 @@ FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id 
 """  # noqa: E501
 _BODY = "id, md5, size, blocks, data, dictionary_id, text"
 _KINDS = {"smallint": "int", "bigint": "int", "float8": "float", "text": "text", "bytea": "bytes"}
-_NOT_MOVED = {"host": frozenset({"lease_by"})}
+_NOT_TO_MOVE = {"host": frozenset({"lease_by"})}
 
 
 class FolderRows:
@@ -82,7 +83,7 @@ class FolderRows:
         """Tables to move, with the columns that both databases have."""
         tables = []
         for name in TABLES:
-            own = set(columns_of(self.connection, name)) - _NOT_MOVED.get(name, frozenset())
+            own = set(columns_of(self.connection, name)) - _NOT_TO_MOVE.get(name, frozenset())
             kinds = LINK_KINDS if name == "link" else schema.KINDS[name]
             kinds = {column: _KINDS[kind] for column, kind in kinds.items() if column in own}
             if kinds:  # the table `file` exists only during a move
@@ -165,7 +166,7 @@ def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
     )
     before = "SELECT url_id, fetched, body_id, reason FROM temp.earlier"
     differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
-    changes.note(connection, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
+    changes.note(SqliteReader(connection).statements, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
     connection.execute("DROP TABLE temp.earlier")
 
 

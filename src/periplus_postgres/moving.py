@@ -118,7 +118,7 @@ def transfer(source: RowStore, target: Target, tables: Sequence[MovedTable], wat
         if isinstance(done, list):
             total.rows, total.digest = done
             continue
-        for number, batch in _batches(_summed(rows, name, total, watch), name):
+        for number, batch in _batches(_with_sum(rows, name, total, watch), name):
             if number >= done:  # else `groupby` reads its rows
                 with target.transaction():
                     enter(row for _, row in batch)
@@ -129,7 +129,7 @@ def transfer(source: RowStore, target: Target, tables: Sequence[MovedTable], wat
     return sent
 
 
-def _summed(rows: Iterator[Row], name: str, total: Sum, watch: Watch) -> Iterator[Row]:
+def _with_sum(rows: Iterator[Row], name: str, total: Sum, watch: Watch) -> Iterator[Row]:
     every = BODIES_SAID_EVERY if name == "body" else SAID_EVERY
     for row in report_rows(rows, f"Moving {name}", watch, every):
         total.add((row.row if isinstance(row, MovedBody) else row)[1:])
@@ -140,7 +140,7 @@ def _batches(rows: Iterator[Row], name: str) -> Iterator[tuple[int, Iterator[tup
     """(number, its rows with this number) of each transaction. The links of a page are in one."""
     at_once = BODIES_AT_ONCE if name == "body" else ROWS_AT_ONCE
 
-    def numbered() -> Iterator[tuple[int, Row]]:
+    def with_numbers() -> Iterator[tuple[int, Row]]:
         number = count = 0
         page = None
         for row in rows:
@@ -149,7 +149,7 @@ def _batches(rows: Iterator[Row], name: str) -> Iterator[tuple[int, Iterator[tup
             count, page = count + 1, row[1]
             yield number, row
 
-    return groupby(numbered(), itemgetter(0))
+    return groupby(with_numbers(), itemgetter(0))
 
 
 def verify_rows(sent: Mapping[str, Sum], target: RowStore, tables: Iterable[MovedTable], watch: Watch) -> None:
