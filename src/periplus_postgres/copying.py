@@ -79,10 +79,10 @@ class DatabaseRows:
         """Streams the rows of a table; their shards are 0."""
         columns = [_COMPUTED_COLUMNS.get((table.name, name), f"t.{name}") for name in table.columns]
         source = _SOURCE.get(table.name, f"{table.name} t")
-        return self._streamed(f"SELECT 0, {', '.join(columns)} FROM {source}", AT_ONCE)
+        return self._stream(f"SELECT 0, {', '.join(columns)} FROM {source}", AT_ONCE)
 
     def bodies(self) -> Iterator[MovedBody]:
-        for row in self._streamed(_BODIES, BODIES_AT_ONCE):
+        for row in self._stream(_BODIES, BODIES_AT_ONCE):
             yield MovedBody(*(*row[:9], self._content(row)))
 
     def _content(self, row: tuple[Any, ...]) -> bytes:
@@ -97,7 +97,7 @@ class DatabaseRows:
             self._codec.add(dictionary_id, dictionary)
         return self._codec.unpack_body(data, dictionary_id, text)
 
-    def _streamed(self, find: str, at_once: int) -> Iterator[Any]:
+    def _stream(self, find: str, at_once: int) -> Iterator[Any]:
         cursor: Any = self.connection.cursor(name="moving")
         with cursor:
             cursor.itersize = at_once

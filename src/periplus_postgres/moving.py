@@ -78,7 +78,7 @@ def transfer(source: RowStore, target: RowStore, tables: Iterable[MovedTable], w
     """Inserts the rows of these tables and all bodies into empty tables; returns sums by table of what was sent."""
     sent: dict[str, Sum] = {}
 
-    def summed(name: str, rows: Iterable[T], total: Sum, row_of: Callable[[T], Row], every: int) -> Iterator[T]:
+    def with_sum(name: str, rows: Iterable[T], total: Sum, row_of: Callable[[T], Row], every: int) -> Iterator[T]:
         sent[name] = total
         for row in report_rows(rows, f"Moving {name}", watch, every):
             total.add(row_of(row)[1:])
@@ -86,8 +86,8 @@ def transfer(source: RowStore, target: RowStore, tables: Iterable[MovedTable], w
 
     for table in tables:
         total = Sum(has_bytes=table.has_bytes)
-        target.enter(table, summed(table.name, source.rows(table), total, lambda row: row, SAID_EVERY))
-    target.enter_bodies(summed("body", source.bodies(), Sum(), lambda body: body.row, BODIES_SAID_EVERY))
+        target.enter(table, with_sum(table.name, source.rows(table), total, lambda row: row, SAID_EVERY))
+    target.enter_bodies(with_sum("body", source.bodies(), Sum(), lambda body: body.row, BODIES_SAID_EVERY))
     return sent
 
 

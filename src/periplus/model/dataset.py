@@ -72,8 +72,8 @@ class ResultStore(Protocol):
         """Stores the description of an analysis."""
 
 
-# URLs are numbered from 0 in the order of their texts (UTF-8 bytes); hosts and sites likewise. So every export of a
-# collection has the same numbers, and engines that break ties by number agree. Each table is a folder of files
+# URLs are numbered from 0 in the order of their texts (UTF-8 bytes); hosts and sites likewise. So every whole export
+# of a collection has the same numbers, and engines that break ties by number agree. Each table is a folder of files
 # `part-00000.parquet`, `part-00001.parquet`, ..., to be read in this order.
 
 MANIFEST = "manifest.json"
@@ -208,6 +208,14 @@ class UrlPlaces(NamedTuple):
     shards: Ints16
 
 
+class EarlierNumbers(NamedTuple):
+    """Numbers of an earlier dataset: ids of its URLs, and names of its hosts and sites, each in order."""
+
+    ids: Ints
+    hosts: Sequence[str]
+    sites: Sequence[str]
+
+
 class WholeRows(Protocol):
     """A snapshot of a whole collection as rows for a dataset.
 
@@ -240,15 +248,22 @@ class WholeRows(Protocol):
     def texts(self, places: UrlPlaces) -> Sequence[Row]:
         """(id, text, blocks, parts) in packed form, for pages with a stored text."""
 
+    def digest(self, table: str, places: UrlPlaces) -> str:
+        """Digest of what `links` or `texts` would read; much cheaper."""
+
 
 @frozen
 class PartNote:
-    """One file of a table. sha256: hexadecimal digest of the file."""
+    """One file of a table.
+
+    sha256: hexadecimal digest of the file; stored: of the collection's rows from which it was made, empty if unknown.
+    """
 
     name: str
     rows: int
     size_bytes: int
     sha256: str
+    stored: str = ""
 
 
 @frozen

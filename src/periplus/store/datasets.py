@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_128
 
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import LINKS, PAGES, URLS, Block, CodedColumn, UrlPlaces, WholeRows
+from periplus.model.dataset import LINKS, PAGES, URLS, Block, CodedColumn, EarlierNumbers, UrlPlaces, WholeRows
 from periplus.model.graph import LinkRows, PageRows, UrlRows
 from periplus.model.page import LINK_KINDS, POSITIONS, BlockKind
 from periplus.model.ports import RunRecord
@@ -26,6 +27,7 @@ from periplus.model.tables import HAS_PAGE, Table
 from periplus.model.web import SiteKey
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
+from periplus.store.page_links import LinksRow
 from periplus.store.reader import CollectionReader
 from periplus.store.views import by_key, numeric
 from periplus.values import Row, frozen
@@ -33,6 +35,7 @@ from periplus.values import Row, frozen
 # URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
 URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
 BLOCK_ROWS = 10_000
+WITH_DIGEST = ("links", "texts")  # tables with a digest of their stored rows
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
@@ -161,12 +164,24 @@ class StoredRows:
         return np.concatenate([np.zeros((0, width), np.int64), *blocks])
 
     def texts(self, places: UrlPlaces) -> Sequence[Row]:
-        find = (
-            "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p"
-            f" JOIN url u ON {self._dialect.beside('u', 'p')}u.id = p.url_id"
-            f" JOIN body b ON {self._dialect.beside('b', 'p')}b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
+        return self._rows(self._texts("b.text, b.blocks"), "p", "url_id", places)
+
+    def digest(self, table: str, places: UrlPlaces) -> str:
+        if table == "texts":
+            rows = self._rows(self._texts("b.id, b.md5, length(b.text), length(b.blocks)"), "p", "url_id", places)
+        else:
+            columns = ", ".join(f"l.{name}" for name in LinksRow._fields)
+            checked = f"LEFT JOIN freshness f ON {self._dialect.beside('f', 'l')}f.url_id = l.source"
+            find = f"SELECT {columns}, f.checked, f.gone_since FROM page_links l {checked} WHERE 1 = 1"
+            rows = self._rows(find, "l", "source", places)
+        return xxh3_128("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
+
+    def _texts(self, columns: str) -> str:
+        beside = self._dialect.beside
+        return (
+            f"SELECT p.url_id, {columns}, p.parts FROM page p JOIN url u ON {beside('u', 'p')}u.id = p.url_id"
+            f" JOIN body b ON {beside('b', 'p')}b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
-        return self._rows(find, "p", "url_id", places)
 
     def _all_of(self, table: Table) -> str:
         return numeric(by_key(table, self._dialect), self._dialect)
@@ -184,25 +199,47 @@ class StoredRows:
         return f" AND ({table}.shard, {table}.{key}) IN (SELECT * FROM {rows})"
 
 
-def numbering(rows: WholeRows, hosts: Sequence[tuple[int, str, str]]) -> Numbering:
-    """Reads the numbering. hosts: the result of `rows.hosts()`."""
+def order_hosts(hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> Sequence[tuple[int, str, str]]:
+    """The hosts in the order of their numbers. Raises StoreError if an earlier host is missing."""
+    numbers = {name: number for number, name in enumerate(earlier.hosts)}
+    if not numbers.keys() <= {name for _, name, _ in hosts}:
+        raise _deletion_error()
+    return sorted(hosts, key=lambda host: numbers.get(host[1], len(numbers)))
+
+
+def _deletion_error() -> StoreError:
+    return StoreError("URLs were deleted from the collection since the earlier export: start again in another folder")
+
+
+def numbering(rows: WholeRows, hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> Numbering:
+    """Reads the numbering. New URLs follow those of the earlier dataset. hosts: in the order of their numbers. Raises
+    StoreError if an earlier URL is missing.
+    """
     blocks = [np.zeros((0, 2), np.int64), *rows.ids()]
     ids, shards = (np.concatenate([block[:, column] for block in blocks]) for column in (0, 1))
+    if len(earlier.ids):
+        order = np.argsort(ids)
+        if not np.isin(earlier.ids, ids).all():
+            raise _deletion_error()
+        first = order[np.searchsorted(ids, earlier.ids, sorter=order)]
+        places = np.concatenate([first, np.flatnonzero(~np.isin(ids, earlier.ids))])
+        ids, shards = ids[places], shards[places]
     order = np.argsort(ids)
-    sites = _sites(hosts)
+    sites = _sites(hosts, earlier)
     of_hosts = [(host_id, number, sites[site]) for number, (host_id, _, site) in enumerate(hosts)]
     return Numbering(
         ids, shards.astype(np.int16), ids[order], order, np.array(sorted(of_hosts), np.int64).reshape(-1, 3)
     )
 
 
-def _sites(hosts: Sequence[tuple[int, str, str]]) -> dict[str, int]:
-    return {key: number for number, key in enumerate(sorted({site for _, _, site in hosts}))}
+def _sites(hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> dict[str, int]:
+    new = {site for _, _, site in hosts}.difference(earlier.sites)
+    return {key: number for number, key in enumerate((*earlier.sites, *sorted(new)))}
 
 
-def host_block(hosts: Sequence[tuple[int, str, str]]) -> Block:
-    """The whole table of hosts."""
-    sites = _sites(hosts)
+def host_block(hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> Block:
+    """The whole table of hosts, which are in the order of their numbers."""
+    sites = _sites(hosts, earlier)
     return (
         np.arange(len(hosts)),
         [name for _, name, _ in hosts],
@@ -228,10 +265,19 @@ def part_blocks(table: str, rows: WholeRows, numbers: Numbering, first: int, end
         yield from make(rows, numbers, UrlPlaces(numbers.ids[span], numbers.shards[span]))
 
 
+def part_digest(table: str, rows: WholeRows, numbers: Numbering, first: int, end: int) -> str:
+    """Digest of the stored rows from which `part_blocks` makes a part; empty if it is not known."""
+    digests = xxh3_128()
+    for start in range(first, end, URLS_AT_ONCE[table]) if table in WITH_DIGEST else ():
+        span = slice(start, min(start + URLS_AT_ONCE[table], end))
+        digests.update(rows.digest(table, UrlPlaces(numbers.ids[span], numbers.shards[span])).encode())
+    return digests.hexdigest() if table in WITH_DIGEST else ""
+
+
 def _urls(rows: WholeRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
     ids, texts, host_ids, *others = _columns(rows.urls(places), numbers)
     if len(ids) < len(places.ids):
-        raise StoreError("URLs were deleted from the collection during the export: start again in another folder")
+        raise _deletion_error()
     hosts = numbers.hosts[np.searchsorted(numbers.hosts[:, 0], np.array(host_ids, np.int64))]
     yield numbers.of(ids), ids, texts, hosts[:, 1], hosts[:, 2], *others
 
