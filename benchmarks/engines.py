@@ -20,8 +20,8 @@ from corpora import CACHE
 from graph import kept_graph
 from measure import MIB, descendants, load, process_cpu_s, resident_bytes, table
 
-from periplus.model.dataset import TABLES, Manifest
 from periplus_spark.api import ROWS
+from periplus_spark.dataset import TABLES, Manifest
 from periplus_spark.files import TableWriter, manifest_in, table_note, write_manifest
 
 SITES = 100

@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from periplus.model.dataset import TABLES, Manifest, PartNote, TableNote
 from periplus.model.page import LinkKind
 from periplus.model.tables import ColumnKind
 from periplus.model.visit import STATE_OF, Reason
 from periplus.settings import VERSION
+from periplus_spark.dataset import TABLES, Manifest, PartNote, TableNote
 from periplus_spark.files import blocks
 
 TYPES = {

@@ -119,9 +119,8 @@ def _short(unit: str, most: int) -> Iterator[str]:
             yield unit[start : word.start()].rstrip()
             start, words = word.start(), 0
         if count > most:  # one word of a script without blanks
-            step = most
-            for place in range(word.start(), word.end(), step):
-                yield unit[place : min(place + step, word.end())]
+            for place in range(word.start(), word.end(), most):
+                yield unit[place : min(place + most, word.end())]
             start, words = word.end(), 0
             continue
         words += count

@@ -29,6 +29,7 @@ from periplus.model.tables import (
 from periplus.model.visit import State, urls_by_state
 from periplus.present.wording import iso
 from periplus.retrieval.vectors import FOLDER as VECTORS
+from periplus.values import fields_of
 from periplus_agents.answers import (
     BRANCHES,
     BRANCHES_MOST,
@@ -138,14 +139,10 @@ def _search(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
             result = collection.search(query, **asked)
     rows = (
         {
-            "url": hit.url,
-            "collection": hit.collection,
-            "title": hit.title,
+            **fields_of(hit, "url collection title"),
             "snippet": hit.snippet.text if hit.snippet else None,
             "score": round(hit.score, 4),
-            "site": hit.site,
-            "media_type": hit.media_type,
-            "language": hit.language,
+            **fields_of(hit, "site media_type language"),
             "when": iso(hit.when),
             "same_text_at": list(hit.twins[:5]),
         }
@@ -175,8 +172,8 @@ def _page(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
         page = collection.page(arguments["url"], served.browser.indexes)
         row = page.row
         origin = {
-            "collection": name, "source": page.url, "title": row.title, "language": row.language,
-            "media_type": row.media_type, "fetched_at": row.fetched_at, "form": form,
+            "collection": name, "source": page.url, **fields_of(row, "title language media_type fetched_at"),
+            "form": form,
         }  # fmt: skip
         if form == "facts":
             return ToolAnswer(origin, asdict(page.summary()))
@@ -292,8 +289,7 @@ def _keywords(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
             watch=_time_limit(served),
         )  # fmt: skip
     origin = {
-        "collection": name, "subject": result.subject, "language": result.language, "pages": result.pages,
-        "compared_with": result.compared_with,
+        "collection": name, **fields_of(result, "subject language pages compared_with"),
     }  # fmt: skip
     return rows_answer(origin, (word._asdict() | {"score": round(word.score, 4)} for word in result.keywords), 0,
                    has_more=False)  # fmt: skip

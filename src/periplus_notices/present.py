@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
-from periplus.present.markup import escape_xml
+from periplus.present.markup import characters, environment
 from periplus.present.wording import count_of, iso, number, utc, visible
 from periplus.values import JsonObject
 from periplus_notices.model import Notice, NoticeKind
@@ -96,32 +96,11 @@ def feed(notices: Sequence[Notice], name: str, address: str, made: float) -> str
 
     name: of the collection, empty: of all; made: when it is empty, its date.
     """
-    entries = "".join(_entry(notice, address) for notice in notices)
-    here = escape_xml(address.rstrip("/") or "urn:periplus")
-    of = f": {_plain_name(name)}" if name else ""
-    return f"""<?xml version="1.0" encoding="utf-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom">
-<id>{_identity("feed " + name)}</id>
-<title>Periplus{escape_xml(of)}</title>
-<updated>{iso(max((notice.made for notice in notices), default=made))}</updated>
-<author><name>Periplus</name></author>
-<generator>Periplus</generator>
-<link rel="alternate" type="text/html" href="{here}"/>
-{entries}</feed>
-"""
-
-
-def _entry(notice: Notice, address: str) -> str:
-    more = screen(notice, address)
-    link = f'<link rel="alternate" type="text/html" href="{escape_xml(more)}"/>\n' if more else ""
-    return f"""<entry>
-<id>{_identity(notice.key)}</id>
-<title>{escape_xml(title(notice))}</title>
-<updated>{iso(notice.made)}</updated>
-{link}<category term="{notice.kind.value}"/>
-<content type="text">{escape_xml(chr(10).join(lines(notice)))}</content>
-</entry>
-"""
+    made_feed = environment(
+        "periplus_notices", identity=_identity, iso=iso, title=title, screen=screen, lines=lines, plain_name=_plain_name
+    ).get_template("feed.xml")
+    updated_s = max((notice.made for notice in notices), default=made)
+    return characters(made_feed.render(notices=notices, name=name, address=address, updated_s=updated_s)) + "\n"
 
 
 def _identity(key: str) -> str:

@@ -12,7 +12,7 @@ from periplus.ui.safety import form_of
 from periplus.ui.start import number
 from periplus.ui.state import state_of
 from periplus.ui.users import Role
-from periplus.values import JsonObject
+from periplus.values import JsonObject, fields_of
 from periplus_notices import api as api_notices
 from periplus_notices.model import NoticeKind
 from periplus_notices.present import as_values
@@ -37,11 +37,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
         subscriptions, standing, latest = book.subscriptions(), book.standing(), book.notices(most=NOTICES_MOST)
     rows = [
         {
-            "id": subscription.id,
-            "channel": subscription.channel,
-            "target": subscription.target,
-            "kinds": subscription.kinds,
-            "collection": subscription.collection,
+            **fields_of(subscription, "id channel target kinds collection"),
             "standing": standing.get(subscription.id),
         }
         for subscription in subscriptions

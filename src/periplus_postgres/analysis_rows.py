@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from periplus.errors import StoreError
-from periplus.model.dataset import ComputedTable, ResultNote
-from periplus.model.ports import RunRecord
+from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.store import runs
-from periplus.store.datasets import checked_name
 from periplus.store.reader import ROWS_AT_ONCE
+from periplus.store.statements import checked_name
 from periplus.values import Row
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import Connection
@@ -39,7 +38,7 @@ _MAY_READ = "has_table_privilege(oid, 'SELECT')"
 
 
 class DatabaseResults:
-    """`model.dataset.ResultStore`, within a transaction. Readers see the previous results until `settle`."""
+    """`model.ports.ResultStore`, within a transaction. Readers see the previous results until `settle`."""
 
     def __init__(self, connection: Connection, now: float) -> None:
         self._connection, self._now = connection, now

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 def move(source: str, target: str) -> None:
     """Move a collection from SOURCE to TARGET, from a folder to PostgreSQL or back. A stopped crawl can continue there.
 
-    The copy is one transaction and is compared with the source, so TARGET is complete or empty. SOURCE can still be
-    read, and has a note of where it went; crawls there are refused. With segments=PLACE in the address the bodies of
-    pages are stored as WARC files there. Moved back into a folder, a collection can be searched and analysed.
+    TARGET is compared with SOURCE, and no command opens it before it is complete. If it is stopped, the same command
+    continues. SOURCE can still be read, and has a note of where it went; crawls there are refused. With segments=PLACE
+    in the address the bodies of pages are stored as WARC files there. Moved back into a folder, a collection can be
+    searched and analysed.
 
     \b
     periplus move example.org.periplus 'postgresql://me@db/crawls?collection=example&segments=s3://bucket/example'

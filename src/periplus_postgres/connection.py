@@ -8,7 +8,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import errors, sql
@@ -113,6 +113,7 @@ def _connect(address: Address) -> Connection:
     connection = psycopg.connect(
         address.dsn,
         autocommit=True,
+        cursor_factory=_Cursor,
         **{name: value for name, value in _parameters(address).items() if name not in given},  # type: ignore[arg-type]
     )
     with contextlib.ExitStack() as stack:
@@ -129,6 +130,26 @@ def _connect(address: Address) -> Connection:
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(address.collection)))
         stack.pop_all()
     return connection
+
+
+class _Cursor(psycopg.Cursor[TupleRow]):
+    """Translates a missing privilege to StoreError in every command: many users may only read."""
+
+    def execute(self, *statement: Any, **options: Any) -> Self:
+        try:
+            return super().execute(*statement, **options)
+        except errors.InsufficientPrivilege as error:
+            raise _privilege_error(error) from error
+
+    def executemany(self, *statement: Any, **options: Any) -> None:
+        try:
+            super().executemany(*statement, **options)
+        except errors.InsufficientPrivilege as error:
+            raise _privilege_error(error) from error
+
+
+def _privilege_error(error: psycopg.Error) -> StoreError:
+    return StoreError(f"{_first_line(error)}: {_USER_MESSAGES[type(error)]}")
 
 
 def _is_permanent(error: psycopg.Error) -> bool:

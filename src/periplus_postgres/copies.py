@@ -19,8 +19,8 @@ from periplus.store import runs
 from periplus.store.notes import put_note
 from periplus.store.runs import PAUSE_KEY
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.analysis_rows import take_results
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.results import take_results
 from periplus.store.sqlite.schema import (
     SCHEMA_VERSION,
     SqliteStatements,

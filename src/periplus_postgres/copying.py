@@ -174,8 +174,10 @@ def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
 
 
 def last_seq(connection: Connection) -> int:
+    """Number of the last queue entry ever, or the greatest in the queue for a user without rights on sequences."""
     row = connection.execute(
-        "SELECT greatest(last_value, (SELECT coalesce(max(seq), 0) FROM queue)) FROM queue_seq"
+        "SELECT greatest(last_value, (SELECT max(seq) FROM queue), 0) FROM pg_sequences"
+        " WHERE schemaname = current_schema() AND sequencename = 'queue_seq'"
     ).fetchone()
     return int(row[0]) if row else 0
 
@@ -191,13 +193,15 @@ def versions(connection: Connection) -> tuple[str, str]:
         " pg_control_checkpoint()) || ' ' || to_regclass('meta')::oid"
     )
     collection = (connection.execute(ask).fetchone() or ("",))[0]
-    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
-    crawled, decided = (
-        [connection.execute(find.format(name).encode()).fetchone() for name in names]
-        for names in (("run", "run_count", "tally"), ("meta", *WRITTEN_BACK))
-    )
+    crawled, decided = digests(connection, ("run", "run_count", "tally")), digests(connection, ("meta", *WRITTEN_BACK))
     changes = note(PostgresStatements(connection), CHANGES)
-    return f"{collection} {schema.VERSION} {crawled} {changes}", str(decided)
+    return f"{collection} {schema.VERSION} {crawled} {changes}", decided
+
+
+def digests(connection: Connection, tables: Iterable[str]) -> str:
+    """Changes with each transaction that writes to one of these small tables."""
+    find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
+    return str([connection.execute(find.format(name).encode()).fetchone() for name in tables])
 
 
 def note_change(connection: Connection) -> None:
@@ -218,7 +222,7 @@ def translate_errors() -> Iterator[None]:
         yield
     except (*CONNECTION_ERRORS, DataError, IntegrityError) as error:
         text = str(error).strip().partition("\n")[0]
-        raise StoreError(f"the database failed: {text}. Nothing was moved or copied.") from error
+        raise StoreError(f"the database failed: {text}. Repeat the command; a move continues.") from error
 
 
 def remove_time_limits(connection: Connection) -> None:

@@ -60,7 +60,7 @@ FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id 
 """  # noqa: E501
 _BODY = "id, md5, size, blocks, data, dictionary_id, text"
 _KINDS = {"smallint": "int", "bigint": "int", "float8": "float", "text": "text", "bytea": "bytes"}
-_OWN_COLUMNS = {"host": frozenset({"lease_by"})}
+_NOT_TO_MOVE = {"host": frozenset({"lease_by"})}
 
 
 class FolderRows:
@@ -82,7 +82,7 @@ class FolderRows:
         """Tables to move, with the columns that both databases have."""
         tables = []
         for name in TABLES:
-            own = set(columns_of(self.connection, name)) - _OWN_COLUMNS.get(name, frozenset())
+            own = set(columns_of(self.connection, name)) - _NOT_TO_MOVE.get(name, frozenset())
             kinds = LINK_KINDS if name == "link" else schema.KINDS[name]
             kinds = {column: _KINDS[kind] for column, kind in kinds.items() if column in own}
             if kinds:  # the table `file` exists only during a move

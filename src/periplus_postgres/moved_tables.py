@@ -36,12 +36,13 @@ OWNERS = {
     **dict.fromkeys(("link", "bad_link", "link_history"), "source"),
 }
 """The column that refers to a row's host, or to its URL, and so decides its shard and its part of the web."""
+MOVING = "moving"  # key of `meta` of an incomplete target: its source, and what is written
 CHANGES = "changes"  # key of `meta`: number of changes of a collection in a database by others than crawls
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
     | {"copied", "busy_until", "as_of"}  # keys of a local copy
-    | {CHANGES}
+    | {CHANGES, MOVING}
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1

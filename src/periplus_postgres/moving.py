@@ -5,9 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from periplus.api.rules import rules_text
@@ -17,8 +22,10 @@ from periplus.model.collection import RunNote
 from periplus.model.results import ImportResult
 from periplus.settings import SETTINGS_FILE, SUFFIX, segments_written
 from periplus.store import runs as collection_runs
+from periplus.store.notes import note, put_note
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.schema import SqliteStatements, draft_collection, exists, writing
+from periplus.store.sqlite.schema import SqliteStatements, draft_collection, exists, files_state, writing
+from periplus.store.statements import Statements
 from periplus.urls.parameters import rules_key
 from periplus.values import Row, frozen
 from periplus_postgres import copying, folder_rows, index_place, ledger, schema, table_rows
@@ -27,15 +34,17 @@ from periplus_postgres.connection import Connection, connect
 from periplus_postgres.copying import DatabaseRows
 from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.frontier import DatabaseHome
-from periplus_postgres.moved_tables import MovedTable, RowStore, Sum, sum_of
+from periplus_postgres.moved_tables import MOVING, WRITTEN_BACK, MovedBody, MovedTable, RowStore, Sum, sum_of
 from periplus_postgres.segments import SegmentReader, SegmentWriter, object_storage
 from periplus_postgres.statements import PostgresStatements
 
-# The target is written in one transaction, read back and compared with the source table by table before the commit. The
-# source stays unchanged, except for a note that names the target.
+# The target is a draft that no other command opens. Each transaction writes some thousand rows and a note of how far it
+# is, so that the same command continues after an interruption, unless the source changed. At the end everything is read
+# back and compared with the source, table by table. The source stays unchanged, except for a note that of its target.
 
 Watch = Callable[[str, int], None]  # (step, rows so far)
 SAID_EVERY, BODIES_SAID_EVERY = 5_000, 100  # rows
+ROWS_AT_ONCE, BODIES_AT_ONCE = 20_000, 1_000  # of a transaction
 T = TypeVar("T")
 
 
@@ -54,7 +63,8 @@ class MoveResult:
 def move(source: str, target: str, watch: Watch = silent) -> MoveResult:
     """Moves a collection between a folder and a database address, in either direction.
 
-    Raises UsageError, NoCollection and StoreError; the target then stays empty.
+    After an interruption the same call continues, unless the source changed. Raises UsageError, NoCollection and
+    StoreError.
     """
     if is_address(source) == is_address(target):
         raise UsageError("a collection moves between a folder and a database: give one of each")
@@ -74,21 +84,72 @@ def report_rows(rows: Iterable[T], what: str, watch: Watch, every: int = SAID_EV
     watch(what, count)
 
 
-def transfer(source: RowStore, target: RowStore, tables: Iterable[MovedTable], watch: Watch) -> dict[str, Sum]:
-    """Inserts the rows of these tables and all bodies into empty tables; returns sums by table of what was sent."""
+class Target(NamedTuple):
+    """Where a move writes. flush: makes the segments durable, before each commit."""
+
+    rows: RowStore
+    statements: Statements
+    transaction: Callable[[], AbstractContextManager[object]]
+    flush: Callable[[], None] = lambda: None
+
+
+def transfer(source: RowStore, target: Target, tables: Sequence[MovedTable], watch: Watch) -> dict[str, Sum]:
+    """Inserts the rows of these tables and all bodies, or what is missing of them; returns sums by table of the source.
+
+    A table in which an earlier call was interrupted is read whole again for its sum, but not written again.
+    """
+    progress = json.loads(note(target.statements, MOVING))
+    written: dict[str, Any] = progress["tables"]  # number of transactions; of a complete table its rows and digest
+    if written.pop("file", None):  # in SQLite a temporary table, which is lost with its connection
+        target.rows.clear("file")
+    steps: list[tuple[str, bool, Iterator[Row], Callable[[Any], None]]] = [
+        (table.name, table.has_bytes, source.rows(table), partial(target.rows.enter, table)) for table in tables
+    ]
+    steps.append(("body", True, source.bodies(), target.rows.enter_bodies))
     sent: dict[str, Sum] = {}
 
-    def with_sum(name: str, rows: Iterable[T], total: Sum, row_of: Callable[[T], Row], every: int) -> Iterator[T]:
-        sent[name] = total
-        for row in report_rows(rows, f"Moving {name}", watch, every):
-            total.add(row_of(row)[1:])
-            yield row
+    def keep(name: str, done: object) -> None:
+        written[name] = done
+        put_note(target.statements, MOVING, json.dumps(progress))
 
-    for table in tables:
-        total = Sum(has_bytes=table.has_bytes)
-        target.enter(table, with_sum(table.name, source.rows(table), total, lambda row: row, SAID_EVERY))
-    target.enter_bodies(with_sum("body", source.bodies(), Sum(), lambda body: body.row, BODIES_SAID_EVERY))
+    for name, has_bytes, rows, enter in steps:
+        total, done = Sum(has_bytes=has_bytes), written.get(name, 0)
+        sent[name] = total
+        if isinstance(done, list):
+            total.rows, total.digest = done
+            continue
+        for number, batch in _batches(_with_sum(rows, name, total, watch), name):
+            if number >= done:  # else `groupby` reads its rows
+                with target.transaction():
+                    enter(row for _, row in batch)
+                    target.flush()
+                    keep(name, number + 1)
+        with target.transaction():
+            keep(name, [total.rows, total.digest])
     return sent
+
+
+def _with_sum(rows: Iterator[Row], name: str, total: Sum, watch: Watch) -> Iterator[Row]:
+    every = BODIES_SAID_EVERY if name == "body" else SAID_EVERY
+    for row in report_rows(rows, f"Moving {name}", watch, every):
+        total.add((row.row if isinstance(row, MovedBody) else row)[1:])
+        yield row
+
+
+def _batches(rows: Iterator[Row], name: str) -> Iterator[tuple[int, Iterator[tuple[int, Row]]]]:
+    """(number, its rows with this number) of each transaction. The links of a page are in one."""
+    at_once = BODIES_AT_ONCE if name == "body" else ROWS_AT_ONCE
+
+    def with_numbers() -> Iterator[tuple[int, Row]]:
+        number = count = 0
+        page = None
+        for row in rows:
+            if count >= at_once and not (name == "link" and row[1] == page):
+                number, count = number + 1, 0
+            count, page = count + 1, row[1]
+            yield number, row
+
+    return groupby(with_numbers(), itemgetter(0))
 
 
 def verify_rows(sent: Mapping[str, Sum], target: RowStore, tables: Iterable[MovedTable], watch: Watch) -> None:
@@ -118,6 +179,9 @@ def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
         rules = _rules(folder, connection)
         target = stack.enter_context(contextlib.closing(connect(address)))
         copying.remove_time_limits(target)
+        copying.only_editor(target, address.collection)
+        files = connection.execute("SELECT name, changed FROM file ORDER BY name").fetchall()
+        _begin(target, address, str((folder.resolve(), files_state(folder), files)))
         sent = _copy_to_database(connection, target, address, rules, watch)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
@@ -150,28 +214,49 @@ def _rules(folder: Path, connection: reading.Connection) -> str:
     return text if rules_key(text) else segments_written(text)
 
 
+def _begin(target: Connection, address: Address, source: str) -> None:
+    """Makes an empty draft, unless there is one of the same source. source: changes with each change of the source."""
+    statements = PostgresStatements(target)
+    with target.transaction():
+        if schema.is_draft(target):
+            if json.loads(note(statements, MOVING))["source"] == source:
+                return
+            schema.clear(target, {})
+        else:
+            schema.create(target, address.collection)
+        if not copying.is_empty(target):
+            raise StoreError(f"{address} already has a collection. Choose another name: collection=NAME.")
+        schema.set_version(target, schema.DRAFT)
+        put_note(statements, MOVING, json.dumps({"source": source, "tables": {}}))
+
+
 def _copy_to_database(
     connection: reading.Connection, target: Connection, address: Address, rules: str, watch: Watch
 ) -> Mapping[str, Sum]:
-    """Writes the whole collection in one transaction; returns sums by table."""
-    source = FolderRows(connection, has_shards=True)
+    """Fills the draft and makes it the collection; returns sums by table."""
+    source, statements = FolderRows(connection, has_shards=True), PostgresStatements(target)
     tables = source.tables()
-    with target.transaction(), contextlib.ExitStack() as stack:
-        schema.create(target, address.collection)
-        if not copying.is_empty(target):
-            raise StoreError(f"{address} already has a collection. Choose another name: collection=NAME.")
+    with contextlib.ExitStack() as stack:
         writer = stack.enter_context(_writer(connection, address)) if address.segments else None
         reader = SegmentReader(object_storage(address.segments)) if address.segments else None
         rows = DatabaseRows(target, reader, writer.append if writer else None)
-        sent = transfer(source, rows, tables, watch)
-        if writer:
-            writer.flush()
+        flush = writer.flush if writer else lambda: None
+        sent = transfer(source, Target(rows, statements, target.transaction, flush), tables, watch)
         meta = {"segments": address.segments, "rules_text": rules}
-        index_place.remember(target, address.index)
-        copying.complete(
-            target, folder_rows.last_seq(connection), {name: value for name, value in meta.items() if value}
-        )
-        verify_rows(sent, rows, tables, watch)
+        try:
+            with target.transaction():
+                index_place.remember(target, address.index)
+                copying.complete(
+                    target, folder_rows.last_seq(connection), {name: value for name, value in meta.items() if value}
+                )
+                verify_rows(sent, rows, tables, watch)
+                put_note(statements, MOVING, "")
+                schema.set_version(target, schema.VERSION)
+        except StoreError:
+            with target.transaction():
+                schema.clear(target, {})
+                schema.set_version(target, schema.VERSION)
+            raise
     return sent
 
 
@@ -211,25 +296,31 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
                         f"{workers or 'some'} workers are running on {address}. Stop them first with SIGTERM or "
                         "`periplus jobs cancel`."
                     )
-                sent = _copy_to_folder(connection, folder, watch)
+                sent = _copy_to_folder(connection, address, folder, watch)
             stack.pop_all()
     return MoveResult(str(folder), {name: total.rows for name, total in sent.items()})
 
 
-def _copy_to_folder(connection: Connection, folder: Path, watch: Watch) -> Mapping[str, Sum]:
-    """Fills the new folder, which becomes visible after the comparison; returns sums by table."""
-    with draft_collection(folder) as draft:
+def _copy_to_folder(connection: Connection, address: Address, folder: Path, watch: Watch) -> Mapping[str, Sum]:
+    """Fills the draft of the new folder, which becomes visible after the comparison; returns sums by table."""
+    state = f"{address} {copying.versions(connection)[0]} {copying.digests(connection, WRITTEN_BACK)}"
+    with draft_collection(folder, sha256(state.encode()).hexdigest()[:16]) as draft:
         folder_rows.load_files(draft, folder)
-        if draft.execute("SELECT 1 FROM file").fetchone():
-            raise StoreError(f"{folder} already has topics: choose another folder")
-        rows = FolderRows(draft)
+        rows, statements = FolderRows(draft), SqliteStatements(draft)
         tables = rows.tables()
+        if not note(statements, MOVING):
+            if draft.execute("SELECT 1 FROM file").fetchone():
+                raise StoreError(f"{folder} already has topics: choose another folder")
+            put_note(statements, MOVING, '{"tables": {}}')
+        target = Target(rows, statements, partial(folder_rows.transaction, draft))
+        sent = transfer(DatabaseRows(connection, segment_reader(connection)), target, tables, watch)
         with folder_rows.transaction(draft):
-            sent = transfer(DatabaseRows(connection, segment_reader(connection)), rows, tables, watch)
             folder_rows.complete(draft, copying.last_seq(connection))
             verify_rows(sent, rows, tables, watch)
         _keep_rules(copying.rules_text(connection), folder)
         folder_rows.write_files(draft, folder)
+    with writing(folder) as done:  # last, since without the note the draft would look empty
+        put_note(SqliteStatements(done), MOVING, "")
     return sent
 
 
@@ -242,7 +333,7 @@ def segment_reader(connection: Connection) -> SegmentReader | None:
 def _keep_rules(text: str, folder: Path) -> None:
     """Writes the rules to the folder's periplus.toml. Raises StoreError if that exists already."""
     path = folder / SETTINGS_FILE
-    if text and path.exists():
+    if text and path.exists() and path.read_text("utf-8") != text:
         raise StoreError(
             f"{path} already exists, and the collection has its own rules: move the file away, or choose another folder"
         )

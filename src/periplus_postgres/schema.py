@@ -173,6 +173,7 @@ CREATE INDEX outbox_part ON outbox (part, number);
 CREATE TABLE certificate (host text PRIMARY KEY, seen float8 NOT NULL, ends float8 NOT NULL, old_tls smallint NOT NULL, fault text NOT NULL);
 {page_links.TABLE}{page_links.INDEX}{page_links.VIEW}"""  # noqa: E501
 VERSION: Final = "1"
+DRAFT: Final = "draft"  # version of an incomplete collection that is being moved here, so that nothing reads it
 # small tables without shards
 REFERENCE: Final = frozenset(
     {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moved_tables.WRITTEN_BACK}
@@ -207,10 +208,10 @@ def create(connection: Connection, collection: str) -> bool:
     """
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (LOCK_SCHEMA, collection))
-        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(collection)))
         if exists(connection):
             refuse_other_version(connection)
             return False
+        connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(collection)))
         connection.execute(f"{TABLES}CREATE TABLE version AS SELECT text '{VERSION}' AS name".encode())
         reasons = [(reason.value, state.value) for reason, state in STATE_OF.items()]
         connection.cursor().executemany("INSERT INTO reason VALUES (%s, %s)", reasons)
@@ -246,7 +247,7 @@ def drop(connection: Connection, collection: str) -> None:
         for table in _tables(connection, KINDS.keys() | {"version"}):
             connection.execute(sql.SQL("DROP TABLE {}").format(table))
         connection.execute("DROP SEQUENCE queue_seq")
-    with contextlib.suppress(errors.DependentObjectsStillExist, errors.InsufficientPrivilege):
+    with contextlib.suppress(errors.DependentObjectsStillExist, StoreError):
         connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(collection)))
 
 
@@ -259,10 +260,23 @@ def shrink(connection: Connection) -> None:
 def refuse_other_version(connection: Connection) -> None:
     """Raises StoreError if the tables have another version, for example after an upgrade during a run."""
     row = connection.execute("SELECT name, current_schema() FROM version").fetchone()
+    if row and row[0] == DRAFT:
+        raise StoreError(
+            f"the collection {row[1]} is incomplete, since a move into it was stopped: repeat the command `periplus"
+            f" move`, or give it up by `DROP SCHEMA {row[1]} CASCADE`"
+        )
     if row and row[0] != VERSION:
         raise StoreError(
             f"the collection {row[1]} was written by another version ({row[0]}; this is {VERSION}). Use that version."
         )
+
+
+def is_draft(connection: Connection) -> bool:
+    return exists(connection) and connection.execute("SELECT name FROM version").fetchone() == (DRAFT,)
+
+
+def set_version(connection: Connection, version: str) -> None:
+    connection.execute("UPDATE version SET name = %s", (version,))
 
 
 def check(connection: Connection, collection: str) -> None:

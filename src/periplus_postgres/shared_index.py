@@ -33,7 +33,7 @@ from periplus.settings import SETTINGS_FILE
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import changes, index_rows, reading
+from periplus.store.sqlite import changes, reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.schema import WriteLock, file_number
@@ -71,7 +71,7 @@ StillAlone = Callable[[], bool]
 
 
 class PublishedPages(NamedTuple):
-    """Indexed pages by ascending id, see `index_rows.IndexedPage`. places: int64[n, 2], start and length of each page's
+    """Indexed pages by ascending id, see `changes.IndexedPage`. places: int64[n, 2], start and length of each page's
     parts; length -1: not marked.
     """
 
@@ -174,7 +174,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
             place = changes.place_of(connection, changes.INDEX)
             if place is None or state.position < place.position:
                 return
-            unseen = _write_pages(linked, index_rows.indexed_pages(connection, place))
+            unseen = _write_pages(linked, changes.indexed_pages(connection, place))
             as_of, read = SqliteReader(connection).note("as_of") or "0", pages_read(run_records(connection))
         publication = publish(
             storage,
@@ -221,7 +221,7 @@ def _write_record(where: Path, publication: PublishedSet, state: IndexState) -> 
     (where / RECORD).write_bytes(text_of(replace(publication, note=_standing(where, state))))
 
 
-def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
+def _write_pages(folder: Path, pages: Iterable[changes.IndexedPage]) -> int:
     """Returns the number of pages that are not indexed yet."""
     ids, stamps, parts = zip(*sorted(pages), strict=True) if pages else ((), (), ())
     lengths = np.array([-1 if part is None else len(part) for part in parts], np.int64)
@@ -234,7 +234,7 @@ def _write_pages(folder: Path, pages: Iterable[index_rows.IndexedPage]) -> int:
     )
     for name, column in zip(PAGES, columns, strict=True):
         np.save(folder / name, column)
-    return stamps.count(index_rows.UNSEEN)
+    return stamps.count(changes.UNSEEN)
 
 
 def read_pages(folder: Path) -> PublishedPages:
@@ -349,7 +349,7 @@ class SearchedDatabase:
 
         def add_marks(page: PageBlocks) -> PageBlocks:
             row = rows[page.url_id]
-            is_same = self._indexed.stamps[row] == index_rows.stamp_of(page.fetched, page.body_id or None, page.reason)
+            is_same = self._indexed.stamps[row] == changes.stamp_of(page.fetched, page.body_id or None, page.reason)
             parts = self._indexed.parts_at(row) if is_same else None
             return page._replace(parts=None if parts is None else unpack_parts(parts))
 

@@ -19,9 +19,9 @@ from periplus.model.page import CLICK_KINDS
 from periplus.model.tables import Table, any_of
 from periplus.model.web import SiteKey
 from periplus.store.bodies import BodyCodec
-from periplus.store.datasets import pairs
 from periplus.store.notes import note
 from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
+from periplus.store.site_arrays import pairs
 from periplus.store.statements import Row as DialectRow
 from periplus.store.views import select
 from periplus_postgres import hosts, schema

@@ -17,11 +17,12 @@ from typing import NamedTuple
 from periplus.errors import StoreError, UsageError
 from periplus.extras import absence
 from periplus.features import parts
-from periplus.model.dataset import Manifest, parquet_module
 from periplus.model.ports import TasksOnCluster
 from periplus.model.tables import BOOLEAN, BYTES, INTEGER, REAL, TEXT, Column, columns_of
+from periplus.present.writers import parquet_module
 from periplus.settings import VERSION
 from periplus.values import Watch, frozen
+from periplus_spark.dataset import Manifest
 from periplus_spark.files import (
     Engine,
     Stage,

@@ -14,9 +14,10 @@ import numpy as np
 
 from periplus.errors import StoreError, UsageError
 from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import TABLES, Manifest, arrow_schema
 from periplus.model.visit import Reason
+from periplus.present.writers import arrow_schema
 from periplus.settings import VERSION
+from periplus_spark.dataset import TABLES, Manifest
 from periplus_spark.files import (
     TableWriter,
     begin,

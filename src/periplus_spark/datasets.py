@@ -20,34 +20,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from periplus.api.homes import name_of, place_at, results_of, whole_of
+from periplus.api.homes import name_of, place_at, results_of
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
-from periplus.model.dataset import (
+from periplus.model.ports import ComputedTable, ResultNote, RunRecord
+from periplus.settings import VERSION
+from periplus.store.sqlite.schema import WriteLock
+from periplus.values import Place, fields_of, frozen
+from periplus_spark import files
+from periplus_spark.dataset import (
     TABLES,
     Block,
     CodedColumn,
-    ComputedTable,
     EarlierNumbers,
     Manifest,
-    PartNote,
-    ResultNote,
-    WholeRows,
-)
-from periplus.model.ports import RunRecord
-from periplus.settings import VERSION
-from periplus.store.datasets import (
     Numbering,
+    PartNote,
+    StoredRows,
     host_block,
-    order_hosts,
     numbering,
+    order_hosts,
     part_blocks,
     part_digest,
     redirect_block,
+    whole_of,
 )
-from periplus.store.sqlite.schema import WriteLock
-from periplus.values import Place, frozen
-from periplus_spark import files
 from periplus_spark.files import (
     DRAFTS,
     blocks,
@@ -243,7 +240,7 @@ def _unwritable(into: Path, error: OSError) -> StoreError:
 
 
 @contextlib.contextmanager
-def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[WholeRows]:
+def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
     """Opens one snapshot of the collection's rows in this process and in all children.
 
     PostgreSQL exports its snapshot by name. For SQLite, all processes open theirs while the write lock is held.
@@ -267,18 +264,14 @@ def _plan_export(
     place: Place, records: Sequence[RunRecord], texts: bool, parts: int, now: float, earlier: Earlier
 ) -> ExportPlan:
     last = records[-1] if records else None
-    run = (
-        {"id": last.id, "kind": last.kind, "state": last.state, "started": last.started, "ended": last.ended}
-        if last
-        else None
-    )
+    run = fields_of(last, "id kind state started ended") if last else None
     inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
     first = records[0].started if records else 0.0
     after = earlier.manifest.digest if earlier.manifest else ""
     return ExportPlan(name_of(place), first, texts, parts, inputs, VERSION, (now,), after)
 
 
-def _begin_export(plan: ExportPlan, into: Path, rows: WholeRows, before: Earlier) -> tuple[ExportPlan, Notes]:
+def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows, before: Earlier) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / DRAFTS
@@ -287,17 +280,17 @@ def _begin_export(plan: ExportPlan, into: Path, rows: WholeRows, before: Earlier
     else:
         drop(into)
         work.mkdir()
-        earlier = before.numbers()
-        hosts = order_hosts(rows.hosts(), earlier)
-        numbers = numbering(rows, hosts, earlier)
+        old_numbers = before.numbers()
+        hosts = order_hosts(rows.hosts(), old_numbers)
+        numbers = numbering(rows, hosts, old_numbers)
         numbers.save(work)
-        old, new = before.bounds(), len(numbers.ids) - len(earlier.ids)
+        old, new = before.bounds(), len(numbers.ids) - len(old_numbers.ids)
         count = plan.parts or max(1, -(-new // PART_URLS))
         bounds = (
-            old[-1] + new * number // count for number in range(1, count + 1 if new or not earlier.ids.size else 1)
+            old[-1] + new * number // count for number in range(1, count + 1 if new or not old_numbers.hosts else 1)
         )
         plan = replace(plan, parts=count, bounds=(*old, *bounds))
-        notes = {("hosts", 0): write_part(into, "hosts", 0, [host_block(hosts, earlier)])}
+        notes = {("hosts", 0): write_part(into, "hosts", 0, [host_block(hosts, old_numbers)])}
     lines = [json.dumps(asdict(plan)), *(_line(table, number, note) for (table, number), note in notes.items())]
     draft = work / f"{JOURNAL}.part"
     draft.write_text("\n".join([*lines, ""]), "utf-8")
@@ -335,7 +328,7 @@ def _parts(plan: ExportPlan) -> Iterator[DatasetPart]:
 
 
 def _make_part(
-    into: Path, rows: WholeRows, numbers: Numbering, part: DatasetPart, earlier: Earlier, progress: TableWatch
+    into: Path, rows: StoredRows, numbers: Numbering, part: DatasetPart, earlier: Earlier, progress: TableWatch
 ) -> PartNote:
     """Writes a part, or keeps that of the earlier export."""
     if part.table == "redirects":

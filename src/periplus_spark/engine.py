@@ -19,9 +19,8 @@ from pyspark.errors import PySparkException
 from periplus.errors import StoreError
 from periplus_spark import streamed
 from periplus_spark.api import Cluster
-from periplus_spark.blocks import blocks_of
 from periplus_spark.files import Engine, StageTask
-from periplus_spark.stages import STAGES
+from periplus_spark.stages import STAGES, blocks_of
 
 log = logging.getLogger(__name__)
 

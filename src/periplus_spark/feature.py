@@ -18,5 +18,5 @@ FEATURE = Feature(
         "import results": "periplus_spark.commands:import_results",
     },
     engines={"spark": "periplus_spark.engine:SPARK"},
-    services={"cluster": "periplus_spark.api:find_cluster"},
+    services={"cluster": "periplus_spark.api:find_cluster", "tables of a dataset": "periplus_spark.dataset:TABLES"},
 )

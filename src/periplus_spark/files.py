@@ -16,7 +16,10 @@ import numpy as np
 
 from periplus.errors import StoreError, UsageError
 from periplus.model.arrays import Floats, Ints, Mask
-from periplus.model.dataset import (
+from periplus.model.tables import Column, ColumnKind, without_surrogates
+from periplus.present.writers import arrow_schema, parquet_module
+from periplus.values import frozen
+from periplus_spark.dataset import (
     MANIFEST,
     TABLES,
     Block,
@@ -25,12 +28,8 @@ from periplus.model.dataset import (
     PartNote,
     TableNote,
     Values,
-    arrow_schema,
     manifest_of,
-    parquet_module,
 )
-from periplus.model.tables import Column, ColumnKind, without_surrogates
-from periplus.values import frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

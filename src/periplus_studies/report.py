@@ -13,7 +13,7 @@ from periplus.errors import UsageError
 from periplus.model.tables import Table, columns_of
 from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
 from periplus.present.wording import count_of, number, utc
-from periplus.values import Row
+from periplus.values import Row, fields_of
 from periplus_studies.fragment import write_fragment_svg
 from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
 from periplus_studies.model import CampaignProgress, CompanionClass, SiteMark, SurveyResults, Unit
@@ -241,11 +241,7 @@ def _suffixes(results: SurveyResults) -> Iterator[Values]:
 def _connectivity(results: SurveyResults) -> Iterator[Values]:
     for row in results.connectivity:
         yield {
-            "vertices": row.vertices,
-            "sites": row.sites,
-            "arcs": row.arcs,
-            "density": row.density,
-            "reciprocity": row.reciprocity,
+            **fields_of(row, "vertices sites arcs density reciprocity"),
             "largest_strong": row.strong[0] if row.strong else 0,
             "strong_components": len(row.strong),
             "largest_weak": row.weak[0] if row.weak else 0,

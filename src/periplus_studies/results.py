@@ -21,7 +21,7 @@ from periplus.model.web import Url, UrlId
 from periplus.present.graphs import GRAPH_FORMATS
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.settings import Settings, as_values, nearest
-from periplus.store.datasets import redirects as all_redirects
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import reading, runs, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id

@@ -26,7 +26,7 @@ from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, send_file
 from periplus.ui.users import Role
-from periplus.values import JsonObject, Pairs, Place, frozen
+from periplus.values import JsonObject, Pairs, Place, fields_of, frozen
 from periplus_studies import api as api_survey
 from periplus_studies.api import LinkChoice, campaign_here, decide, marks_in
 from periplus_studies.forms import PAGE_NUMBERS, RULE_WORDS, SURVEY_PAGES, survey_request, survey_run, units_of_text
@@ -191,7 +191,7 @@ def values(request: Request) -> JsonObject:
     return {
         "name": name, "surveyed": True, "campaign": _campaign(standing.campaign), "seq": survey_moment.seq,
         "behind": survey_moment.behind, "pages": standing.pages,
-        "state": moment.state, "note": moment.note, "rate": moment.rate, "elapsed_s": moment.elapsed_s,
+        **fields_of(moment, "state note rate elapsed_s"),
         "job": state.job_of(name),
         "harvest": harvest_figures(survey_moment), "kinds": _kinds(standing.sites), "sites": _best(standing.sites),
         "most": SITES, "sites_in_all": len(standing.sites),
@@ -201,9 +201,7 @@ def values(request: Request) -> JsonObject:
 def _campaign(campaign: Campaign) -> JsonObject:
     return {
         "title": campaign.title, "sites": len(campaign.units), "rule": campaign.rule,
-        "within": within_of(campaign), "item": campaign.item,
-        "pages": campaign.pages, "least_pages": campaign.least_pages, "read_companions": campaign.read_companions,
-        "seed": campaign.seed,
+        "within": within_of(campaign), **fields_of(campaign, "item pages least_pages read_companions seed"),
     }  # fmt: skip
 
 
@@ -456,7 +454,7 @@ def _figures(shown: str, counted: CountedSurvey) -> JsonObject:
             return {"network_sites": NETWORK_SITES, "sets": results.model.sets, "relations": results.model.relations}
         case "harvest":
             harvest = results.harvest
-            return {"richness": harvest.richness, "item": harvest.item, "recent": harvest.recent,
+            return {**fields_of(harvest, "richness item recent"),
                 "round_robin": round_robin_text(harvest.baseline),
                     "completeness": completeness_text(harvest)}  # fmt: skip
         case "method":

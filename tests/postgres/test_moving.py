@@ -364,17 +364,17 @@ def test_a_killed_move_can_be_repeated(address, folder, tmp_path):
     killed_in_the_middle(address.text, str(tmp_path / "d"))
     assert not schema.exists(tmp_path / "d")
     assert move(address.text, str(tmp_path / "d")).rows["url"] == 6
-    assert [path.name for path in (tmp_path / "d").iterdir()] == [schema.DATABASE]
+    assert {path.name for path in (tmp_path / "d").iterdir()} == {schema.DATABASE, "write.lock"}
 
 
-def test_a_lost_database_connection_leaves_no_partial_copy(address, folder):
+def test_a_move_continues_after_a_lost_connection(address, folder):
     def cut(what, rows):
         if what == "Comparing url":
             with closing(connect(address)) as other:
                 others = "pid <> pg_backend_pid() AND datname = current_database() AND xact_start IS NOT NULL"
                 other.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
 
-    with pytest.raises(StoreError, match=r"the database failed: .*\. Nothing was moved"):
+    with pytest.raises(StoreError, match=r"the database failed: .*a move continues"):
         move(str(folder), address.text, cut)
     assert move(str(folder), address.text).rows["url"] == 6
 

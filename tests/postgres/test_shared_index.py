@@ -329,7 +329,7 @@ PLACES = [
     (segments.FolderStorage, "upload"),
     (publications, "_unreferenced_objects"),
     (publications, "text_of"),
-    (shared_index.index_rows, "indexed_pages"),
+    (shared_index.changes, "indexed_pages"),
     (shared_index, "_write_record"),
 ]
 

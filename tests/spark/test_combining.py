@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from datasets import chance_dataset, write_dataset
 from periplus.errors import UsageError
-from periplus.model.dataset import TABLES
 from periplus.model.visit import STATE_OF, Reason
 from periplus_spark import combining
 from periplus_spark.combining import combine
+from periplus_spark.dataset import TABLES
 from periplus_spark.files import manifest_in
 
 

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from periplus.api import search_index
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.model.dataset import MANIFEST, TABLES, manifest_of
 from periplus.model.tables import ColumnKind
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import url_id
 from periplus_spark import files as dataset_files
+from periplus_spark.dataset import MANIFEST, TABLES, manifest_of
 from periplus_spark.datasets import export_dataset
 from stored import page, stored
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from datasets import chance_dataset, rows_of
-from periplus.model.dataset import TABLES
 from periplus_spark.alike import (
     CHECKED_LINKS,
     CLICKS,
@@ -18,6 +17,7 @@ from periplus_spark.alike import (
     PAGE_REASONS,
 )
 from periplus_spark.api import STAGES, compute
+from periplus_spark.dataset import TABLES
 from periplus_spark.files import StageParameters, blocks
 from periplus_spark.streamed import ENGINE
 from periplus_topics.model import cascades_of_lines

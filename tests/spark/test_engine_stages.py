@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from datasets import chance_dataset, rows_of, write_dataset
 from periplus.cli.main import main
 from periplus.errors import NotConverged, StoreError, UsageError
-from periplus.model.dataset import Manifest, TableNote
 from periplus_spark import stages as in_blocks
 from periplus_spark.api import (
     ANALYSES,
@@ -29,6 +28,7 @@ from periplus_spark.api import (
     required_stages,
     stages_here,
 )
+from periplus_spark.dataset import Manifest, TableNote
 from periplus_spark.streamed import ENGINE
 
 

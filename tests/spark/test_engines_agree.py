@@ -15,8 +15,8 @@ from periplus_spark import files as dataset_files
 from periplus_spark import stages as in_blocks
 from periplus_spark import streamed
 from periplus_spark.api import STAGES, compute
-from periplus_spark.blocks import UrlBlocks, blocks_of
 from periplus_spark.files import StageParameters
+from periplus_spark.stages import UrlBlocks, blocks_of
 from periplus_spark.streamed import ENGINE as STREAM
 
 ORDER = StageParameters(max_rounds=400)

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.model.dataset import TABLES
 from periplus.store.sqlite import schema
 from periplus_spark import datasets
 from periplus_spark.combining import combine
+from periplus_spark.dataset import TABLES
 from periplus_spark.datasets import JOURNAL, ExportParts, export_dataset
 from periplus_spark.files import DRAFTS
 from stored import copied, kept_in, page, stored
@@ -292,7 +292,8 @@ def counted(function):
         return function(*given)
     return call
 datasets.write_part, datasets.keep_part = map(counted, (datasets.write_part, datasets.keep_part))
-datasets.export_dataset(*map(Path, sys.argv[2:4]), 2.0, with_texts=True, parts=datasets.ExportParts(after=Path(sys.argv[4])))
+parts = datasets.ExportParts(after=Path(sys.argv[4]))
+datasets.export_dataset(*map(Path, sys.argv[2:4]), 2.0, with_texts=True, parts=parts)
 """
 
 

@@ -17,15 +17,15 @@ from click.testing import CliRunner
 from periplus.api.homes import folder_of, results_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
-from periplus.model.dataset import ComputedTable, ResultNote
+from periplus.model.ports import ComputedTable, ResultNote
 from periplus.model.web import SiteKey
-from periplus.store import datasets
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import canonical, url_id
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
 from periplus_postgres.moving import move
+from periplus_spark import dataset as dataset_rows
 from periplus_spark.api import analyse_dataset
 from periplus_spark.datasets import export_dataset, load_results
 from periplus_spark.files import blocks
@@ -102,7 +102,7 @@ def test_each_way_of_storage_gives_the_same_dataset(made, kept, tmp_path):
 def test_more_rows_than_are_looked_up_at_once_give_the_same_dataset_too(made, kept, tmp_path, monkeypatch):
     for module in ("periplus.store.sqlite.site_rows.BLOCK_ROWS", "periplus_postgres.table_rows.NUMBERS_AT_ONCE"):
         monkeypatch.setattr(module, 3)
-    monkeypatch.setattr(datasets, "URLS_AT_ONCE", dict.fromkeys(datasets.URLS_AT_ONCE, 2))
+    monkeypatch.setattr(dataset_rows, "URLS_AT_ONCE", dict.fromkeys(dataset_rows.URLS_AT_ONCE, 2))
     first, second = (export_dataset(one, tmp_path / name, 1.0) for one, name in ((made, "one"), (kept, "two")))
     assert first.digest == second.digest
 

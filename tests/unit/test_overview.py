@@ -24,7 +24,7 @@ from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity
 from periplus.model.comparison import Comparison, IssueChanges, Side
 from periplus.settings import Settings
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.analysis_rows import RunEnd, reasons_at_ends, url_past
+from periplus.store.sqlite.past_states import RunEnd, reasons_at_ends, url_past
 from periplus.ui import live
 from periplus.ui.live import drawings
 from periplus.ui.watching import Folder, Growth, Watchers

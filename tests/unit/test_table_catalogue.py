@@ -38,7 +38,7 @@ from click.testing import CliRunner
 import periplus
 from interface import client
 from periplus.cli.main import main
-from periplus.cli.reference import exports_reference, sql_reference
+from periplus.cli.reference import tables_reference
 from periplus_postgres.statements import POSTGRES
 from periplus.store.views import select
 from stored import page, stored
@@ -55,7 +55,7 @@ with periplus.open(folder) as collection:
 screen = client(Path(".")).get("/c/e/t/pages?columns=url,slashes&slashes=3&sort=-slashes&format=json").json()
 assert sorted(screen["rows"]) == [["https://e.org/", 3], ["https://e.org/a", 3]], screen
 assert ["slashes", [["3", 2]]] in [[facet["name"], facet["values"]] for facet in screen["facets"]]
-assert "how many slashes it has" in exports_reference() and "how many slashes it has" in sql_reference()
+assert all("how many slashes it has" in tables_reference("", of) for of in (tables.EXPORTS, tables.VIEWS))
 assert "replace(u.text" in select(tables.PAGES, dialect=POSTGRES)
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -172,9 +173,9 @@ def _branches(before: RunView, after: RunView, old: Ints, new: Ints) -> tuple[Br
     common = _in_both_maps(before.site_map, after.site_map, old, new)
     former, other = was[branch_of(before.site_map)[common[0]]], now[branch_of(after.site_map)[common[1]]]
     moved = former != other
-    left, came = _value_counts(former[moved]), _value_counts(other[moved])
+    left, came = Counter(former[moved].tolist()), Counter(other[moved].tolist())
     branches = [
-        BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came.get(url, 0), left.get(url, 0))
+        BranchChange(url, totals[0].get(url, 0), totals[1].get(url, 0), came[url], left[url])
         for url in sorted((totals[0].keys() | totals[1].keys()) - home)
     ]
     return tuple(branch for branch in branches if branch.before != branch.after or branch.moved_in or branch.moved_out)
@@ -184,10 +185,3 @@ def _sizes(site_map: SiteMap, pages: Sequence[Url]) -> dict[Url, int]:
     """Pages per branch, including its head."""
     heads = np.flatnonzero(site_map.depth == 1).tolist()
     return {pages[head]: int(site_map.below[head]) + 1 for head in heads}
-
-
-def _value_counts(values: Texts) -> dict[Url, int]:
-    counts: dict[Url, int] = {}
-    for value in values.tolist():
-        counts[value] = counts.get(value, 0) + 1
-    return counts

@@ -176,10 +176,10 @@ def neighbourhood(web: Web, centre: int, steps: int = 1, most: int = 60) -> Neig
         bounded = len(chosen) < len(first)
         total += len(further)
         step_of |= dict.fromkeys(_best(further, web, most + 1 - len(step_of)), 2)
-    counts = [
+    links_here, links_out = (
         dict(zip(ends.tolist(), many.tolist(), strict=True))
         for ends, many in ((here, many_here), (linked, many_linked))
-    ]
+    )
     nodes = tuple(
         Near(
             int(web.best[n]),
@@ -187,8 +187,8 @@ def neighbourhood(web: Web, centre: int, steps: int = 1, most: int = 60) -> Neig
             int(web.pages[n]),
             int(web.fetched[n]),
             float(web.weight[n]),
-            counts[0].get(n, 0),
-            counts[1].get(n, 0),
+            links_here.get(n, 0),
+            links_out.get(n, 0),
         )
         for n, step in step_of.items()
     )

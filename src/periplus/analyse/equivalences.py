@@ -14,6 +14,9 @@ from periplus.model.web import SiteKey, Url
 from periplus.urls.aliases import (
     MOST_DIFFERENCES,
     ORDER,
+    SCHEME,
+    SLASH,
+    WWW,
     Difference,
     differences_between,
     differences_of,
@@ -183,9 +186,7 @@ def _hypotheses(pages: Sequence[SeenPage], accepted: Set[_Key]) -> list[frozense
 
 
 def _core(url: Url) -> str:
-    return without(
-        url, differences_of(url) | {Difference("www"), Difference("scheme"), Difference("slash"), Difference("order")}
-    )
+    return without(url, differences_of(url) | {WWW, SCHEME, SLASH, ORDER})
 
 
 def _judge(
@@ -267,11 +268,11 @@ def _path(url: Url) -> str:
 
 def _preferred_form(differences: Set[Difference], urls: Set[Url]) -> str:
     """The form that most pages have."""
-    if Difference("scheme") in differences:
+    if SCHEME in differences:
         return "https" if 2 * sum(url.startswith("https:") for url in urls) >= len(urls) else "http"
-    if Difference("www") in differences:
+    if WWW in differences:
         return "add" if 2 * sum("://www." in url for url in urls) > len(urls) else "drop"
-    if Difference("slash") in differences:
+    if SLASH in differences:
         return "add" if 2 * sum(_path(url).endswith("/") for url in urls) > len(urls) else "drop"
     return ""
 

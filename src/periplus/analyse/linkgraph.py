@@ -321,9 +321,8 @@ def shortest_way(graph: LinkGraph, source: int, target: int) -> list[int]:
     before[source] = source
     frontier = np.array([source], np.int64)
     while len(frontier) and before[target] < 0:
-        counts = graph.offsets[frontier + 1] - graph.offsets[frontier]
-        first = np.repeat(graph.offsets[frontier] - (np.cumsum(counts) - counts), counts)
-        ends, sources = graph.targets[first + np.arange(len(first))], np.repeat(frontier, counts)
+        sources, places = row_places(graph.offsets, frontier)
+        ends = graph.targets[places]
         fresh = before[ends] < 0
         reached, rows = np.unique(ends[fresh], return_index=True)
         before[reached] = sources[fresh][rows]

@@ -81,19 +81,15 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
     return ChainEnds(ends[back], hops[back].astype(np.int32), loops[back], permanent[back])
 
 
-def chain_rows(
-    redirects: RedirectColumns, final_status: dict[int, int], requested: Ints | None = None
-) -> Iterator[ChainRow]:
+def chain_rows(redirects: RedirectColumns, final_status: dict[int, int]) -> Iterator[ChainRow]:
     """The chains as rows, one per URL, the requested URL first. Cost: the number of rows.
 
-    requested: ids of requested URLs; None: redirects without a redirect to them, so that each chain is listed once from
-    its start, and the smallest id of each loop that nothing leads into. final_status: status of ids that do not
-    redirect; missing: 0.
+    Each chain is listed once from its start; a loop that nothing leads into from its smallest id. final_status: status
+    of ids that do not redirect; missing: 0.
     """
-    hop = {source: (target, status) for source, target, status in zip(*_lists(redirects), strict=True)}
-    for start in _starts(hop) if requested is None else requested.tolist():
-        if start not in hop:
-            continue
+    columns = (redirects.sources.tolist(), redirects.targets.tolist(), redirects.statuses.tolist())
+    hop = {source: (target, status) for source, target, status in zip(*columns, strict=True)}
+    for start in _starts(hop):
         place = start
         met: set[int] = set()
         while place in hop and place not in met:
@@ -106,10 +102,6 @@ def chain_rows(
             (ChainRole.LOOP, hop[place][1]) if place in met else (ChainRole.FINAL, final_status.get(place, 0))
         )
         yield ChainRow(start, len(met), place, status, role)
-
-
-def _lists(redirects: RedirectColumns) -> tuple[list[int], list[int], list[int]]:
-    return redirects.sources.tolist(), redirects.targets.tolist(), redirects.statuses.tolist()
 
 
 def _starts(hop: dict[int, tuple[int, int]]) -> Iterator[int]:

@@ -66,9 +66,9 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.notes import fault_notes
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id

@@ -34,7 +34,7 @@ from periplus.model.ports import CHECK, CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings, last_settings
-from periplus.store.datasets import redirects as all_redirects
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, schema, site_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
@@ -112,8 +112,9 @@ def order_for(
     place: a folder or a database address. Raises UsageError for an unknown issue kind or severity, NoCollection.
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
-    past = (Url(text) for record in home_of(place).runs() for text in record.starts)
-    order = CrawlOrder(place, starts or tuple(dict.fromkeys(past)), settings)
+    if not starts:  # a collection that is there
+        starts = tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
+    order = CrawlOrder(place, starts, settings)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 

@@ -22,9 +22,9 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
 from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite import analysis_rows, reading, runs, site_rows
-from periplus.store.sqlite.analysis_rows import PastUrls, RunEnd
+from periplus.store.sqlite import past_states, reading, runs, site_rows
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.past_states import PastUrls, RunEnd
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
@@ -67,7 +67,7 @@ class _End:
     connection: reading.Connection
     record: RunRecord
     moment: RunEnd
-    past: analysis_rows.UrlPast
+    past: past_states.UrlPast
     moved: LinkRows
     starts: Sequence[Start]
 
@@ -76,8 +76,8 @@ def _end(connection: reading.Connection, run: str) -> _End:
     records = runs.run_records(connection)
     record = chosen_run(records, run)
     moment = RunEnd.after(connection, record.id)
-    past = analysis_rows.url_past(connection, moment)
-    moved = analysis_rows.redirects(connection, moment, past)
+    past = past_states.url_past(connection, moment)
+    moved = past_states.redirects(connection, moment, past)
     starts = starts_of(records, moved, SqliteReader(connection).site_of)
     return _End(connection, record, moment, past, moved, starts)
 
@@ -93,7 +93,7 @@ def _compare_ends(first: _End, start: Start, second: _End, their: Start) -> Comp
     came, went = changed_links(views[0].links, views[1].links)
     ids = {*np.concatenate([came.sources, came.targets, went.sources, went.targets]).tolist()}
     texts: dict[int, Url] = {
-        identity: url for end in (first, second) for identity, url in analysis_rows.texts_of(end.connection, ids)
+        identity: url for end in (first, second) for identity, url in past_states.texts_of(end.connection, ids)
     }
     return compare(*views, texts)
 
@@ -115,12 +115,12 @@ def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
 
 def _view(end: _End, start: Start) -> RunView:
     connection, record, moment, past, moved = end.connection, end.record, end.moment, end.past, end.moved
-    urls = analysis_rows.site_urls(connection, start.site, moment, past)
-    links = _distinct_fetched_links(analysis_rows.page_links(connection, start.site, moment), urls.rows)
+    urls = past_states.site_urls(connection, start.site, moment, past)
+    links = _distinct_fetched_links(past_states.page_links(connection, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)
     site_map = _map(graph, start.home_id)
-    fields, kinds = _fields(graph, site_map, urls, analysis_rows.site_pages(connection, start.site, moment))
-    dead = analysis_rows.ids_at(connection, BROKEN_REASONS, past)
+    fields, kinds = _fields(graph, site_map, urls, past_states.site_pages(connection, start.site, moment))
+    dead = past_states.ids_at(connection, BROKEN_REASONS, past)
     issues = [*_absent(graph, fields, kinds), *_broken_issues(connection, links, moved, dead)]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
@@ -149,10 +149,10 @@ def _fields(
     """(FIELDS of the graph's pages, whether each is HTML)."""
     ids = [url_id(url) for url in graph.pages]
     place = places(urls.rows.ids, np.array(ids, np.int64))
-    blank = ("", "", 0, 0, b"") + ("",) * (len(analysis_rows.PAST_FIELDS) - 5)
-    past = [dict(zip(analysis_rows.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
+    blank = ("", "", 0, 0, b"") + ("",) * (len(past_states.PAST_FIELDS) - 5)
+    past = [dict(zip(past_states.PAST_FIELDS, pages.get(identity, blank), strict=True)) for identity in ids]
     columns: dict[str, list[object]] = {
-        name: [page[name] for page in past] for name in FIELDS if name in analysis_rows.PAST_FIELDS
+        name: [page[name] for page in past] for name in FIELDS if name in past_states.PAST_FIELDS
     }
     columns["type"] = [page["media_type"] for page in past]
     columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in past]  # type: ignore[call-overload]
@@ -180,6 +180,6 @@ def _broken_issues(connection: reading.Connection, links: LinkRows, moved: LinkR
     ends, leads = resolve_redirects(links.targets, moved)
     hit = ~leads | (places_in_sorted(dead, ends) >= 0)
     sources, targets = links.sources[hit].tolist(), links.targets[hit].tolist()
-    texts = dict(analysis_rows.texts_of(connection, {*sources, *targets}))
+    texts = dict(past_states.texts_of(connection, {*sources, *targets}))
     for source, target in zip(sources, targets, strict=True):
         yield Issue("broken-link", Severity.ERROR, texts[source], related=texts[target])

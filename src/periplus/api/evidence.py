@@ -31,8 +31,8 @@ from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import checks, reading, site_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.site_rows import AllUrls, PageTexts

@@ -145,8 +145,8 @@ def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iter
 
 def _chains(connection: reading.Connection) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
-    from periplus.store.sqlite.analysis_rows import redirect_hops
     from periplus.store.sqlite.listing import SqliteReader, statuses_of
+    from periplus.store.sqlite.site_rows import redirect_hops
 
     hops = RedirectColumns(*redirect_hops(connection))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
@@ -169,8 +169,8 @@ def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
 def _ends(connection: reading.Connection) -> dict[int, str | None]:
     """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
-    from periplus.store.sqlite.analysis_rows import redirect_hops
     from periplus.store.sqlite.listing import SqliteReader
+    from periplus.store.sqlite.site_rows import redirect_hops
 
     hops = RedirectColumns(*redirect_hops(connection))
     chains = chain_ends(hops)

@@ -26,9 +26,9 @@ from periplus.model.visit import STATE_OF, Reason, UrlFacts
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import Settings, as_values
-from periplus.store.datasets import StoredSites
-from periplus.store.datasets import redirects as all_redirects
 from periplus.store.reader import CollectionReader
+from periplus.store.site_arrays import StoredSites
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import reading
 from periplus.store.sqlite import site_rows as stored_rows
 from periplus.store.sqlite.listing import SqliteReader

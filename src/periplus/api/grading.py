@@ -14,7 +14,7 @@ from periplus.model.ports import CHECK
 from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
 from periplus.store.crawl_reads import state_tallies
-from periplus.store.sqlite import analysis_rows, checks, reading, runs
+from periplus.store.sqlite import checks, past_states, reading, runs
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
@@ -47,10 +47,10 @@ def trends(folder: Path) -> tuple[TrendPoint, ...]:
 
 def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
     """Like `trends`; grades use the issues stored by each check, with default severities."""
-    ends, by_run = analysis_rows.reasons_at_ends(connection), checks.pages_by_code(connection)
+    ends, by_run = past_states.reasons_at_ends(connection), checks.pages_by_code(connection)
     blank, kinds, points = ungradable_fields(connection), issue_kinds(), []
     errors = [code for code, kind in kinds.items() if kind.severity is Severity.ERROR]
-    faulty, answers = checks.pages_with(connection, errors), analysis_rows.answers_by_run(connection)
+    faulty, answers = checks.pages_with(connection, errors), past_states.answers_by_run(connection)
     for run in runs.run_records(connection):
         states = Counter[State]()
         for reason, urls in ends[run.id].items():

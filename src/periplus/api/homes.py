@@ -13,7 +13,7 @@ from periplus.children import affordable, raised_limit
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
 from periplus.masking import without_secrets
-from periplus.model.ports import Clock, CrawlHome
+from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
 from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.listing import SqliteReader
@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # imports NumPy, or this module
     from periplus.api.collection import Collection
     from periplus.api.searching import SearchedCollection
     from periplus.children import Parent
-    from periplus.model.dataset import ResultStore, WholeRows
     from periplus.model.results import ImportResult
     from periplus.store.job_queue import JobQueue
 
@@ -87,9 +86,9 @@ class FolderStore:
         return contextlib.nullcontext((place, contextlib.nullcontext))
 
     def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
-        from periplus.store.sqlite import analysis_rows
+        from periplus.store.sqlite import results
 
-        return analysis_rows.results(place, now)
+        return results.results(place, now)
 
 
 class IndexSharing(Protocol):
@@ -275,18 +274,6 @@ def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tupl
     UsageError, NoCollection.
     """
     return store_of(place).changing(place, alone)
-
-
-@contextlib.contextmanager
-def whole_of(place: Place, moment: str = "") -> Iterator[WholeRows]:
-    """Opens a snapshot of a collection for a dataset. moment: name of a snapshot exported by another process.
-
-    Raises as `open_reader`.
-    """
-    from periplus.store.datasets import StoredRows  # imports NumPy
-
-    with open_reader(place) as reader, reader.snapshot(moment):
-        yield StoredRows(reader)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:

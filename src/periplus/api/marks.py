@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from sys import getsizeof
 from typing import NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ class LearnedPage(NamedTuple):
     def size_bytes(self) -> int:
         """Approximate size in memory."""
         arrays = self.traces[:-1] if self.traces is not None else ()
-        return sum([array.nbytes for array in arrays]) + 2 * len(self.page.blocks.text)
+        return sum([array.nbytes for array in arrays]) + getsizeof(self.page.blocks.text)
 
 
 class Marks:

@@ -65,8 +65,7 @@ class Rows:
         """
         with extra_needed():
             import pyarrow
-        from periplus.model.dataset import arrow_schema
-        from periplus.present.writers import arrow_batches
+        from periplus.present.writers import arrow_batches, arrow_schema
 
         schema = arrow_schema(self._columns)
         return pyarrow.Table.from_batches(arrow_batches(self._columns, schema, self), schema)

@@ -45,8 +45,8 @@ from periplus.retrieval.index import (
 )
 from periplus.settings import Searching
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.datasets import redirects as all_redirects
-from periplus.store.sqlite import changes, index_rows, schema, site_rows, text_rows
+from periplus.store.site_arrays import redirects as all_redirects
+from periplus.store.sqlite import changes, schema, site_rows, text_rows
 from periplus.store.sqlite.changes import ChangeCursor
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
@@ -60,7 +60,7 @@ from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
 # are made.
 
 BATCH_PAGES = 50  # read at a time
-LOT_BYTES = 32_000_000  # pages read but not yet marked: some 500 pages of 4,000 words
+LOT_BYTES = 40_000_000  # pages read but not yet marked: some 700 pages of 2,500 words
 LINKS_AT_ONCE = 1 << 20  # per PageRank iteration: 25 MB
 # time between two commits and between two polls for changes
 LOOK_S = 2.0
@@ -87,7 +87,7 @@ class IndexWorker:
         with contextlib.ExitStack() as held:
             self._connection = held.enter_context(contextlib.closing(schema.connect(folder)))
             self._lock = held.enter_context(contextlib.closing(schema.WriteLock(folder)))
-            collection = index_rows.collection_key(self._connection)
+            collection = changes.collection_key(self._connection)
             self._writer = held.enter_context(contextlib.closing(IndexWriter(folder, collection)))
             self._place = self._begin()
             self._held = held.pop_all()
@@ -134,7 +134,7 @@ class IndexWorker:
 
     def listen(self) -> None:
         """Loads the anchor texts of the next pages, so that they are indexed only once; for use without a crawl."""
-        self._complete = index_rows.pages_after(self._connection, self._place, PAGES_AT_ONCE)
+        self._complete = np.fromiter(changes.pages_after(self._connection, self._place, PAGES_AT_ONCE), np.int64)
         self._listen_to(self._complete)
         self._listened = True
 

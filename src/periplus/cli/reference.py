@@ -8,7 +8,7 @@ import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ import click
 
 from periplus.cli import HELP_ALL
 from periplus.cli.options import LongCommand
+from periplus.features import service
 from periplus.model.tables import EXPORTS, VIEWS, Column
 from periplus.settings import ABOUT, PRESETS, VERSION, SettingRow, Settings, rows
 
@@ -79,24 +80,13 @@ Needs `pip install 'periplus[parquet]'`. The folder has `hosts`, `urls`, `redire
 """  # noqa: E501
 
 
-def sql_reference() -> str:
-    """docs/sql.md: every view."""
-    parts = [_SQL]
-    for view in VIEWS.values():
-        parts.append(f"## {view.name}\n\n{view.sentence}\n\n{_columns(view.columns)}")
+def tables_reference(head: str, tables: Mapping[str, Any]) -> str:
+    """A page with the columns of every table."""
+    parts = [NOTICE, head]
+    for name, table in tables.items():
+        sentence = f"{table.sentence}\n\n" if tables is VIEWS else ""
+        parts.append(f"## {name}\n\n{sentence}{_columns(table.columns)}")
     return "\n".join(parts)
-
-
-def exports_reference() -> str:
-    """docs/exports.md: every table of an export."""
-    return "\n".join([_EXPORTS, *(f"## {name}\n\n{_columns(table.columns)}" for name, table in EXPORTS.items())])
-
-
-def parquet_reference() -> str:
-    """docs/parquet.md: every table of a dataset."""
-    from periplus.model.dataset import TABLES  # with NumPy
-
-    return "\n".join([_PARQUET, *(f"## {name}\n\n{_columns(table.columns)}" for name, table in TABLES.items())])
 
 
 def _columns(columns: Iterable[Column]) -> str:
@@ -307,10 +297,10 @@ def _pages(folder: Path, command: click.Command) -> dict[Path, str]:
     return {
         folder / "cli.md": cli_reference(command),
         folder / "settings.md": settings_reference(),
-        folder / "sql.md": NOTICE + "\n" + sql_reference(),
-        folder / "exports.md": NOTICE + "\n" + exports_reference(),
+        folder / "sql.md": tables_reference(_SQL, VIEWS),
+        folder / "exports.md": tables_reference(_EXPORTS, EXPORTS),
         folder / "api.md": python_reference(),
-        folder / "parquet.md": NOTICE + "\n" + parquet_reference(),
+        folder / "parquet.md": tables_reference(_PARQUET, service("tables of a dataset")),
     }
 
 

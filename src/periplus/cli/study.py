@@ -157,9 +157,7 @@ def template(
                 else:
                     lines = template_lines(templates.found, width=columns_of(out), most=flags["most"])
                     out.writelines(line + "\n" for line in chain([""] * bool(place), lines))
-                _write_folders(
-                    templates, flags, re.sub(r"[^a-z0-9.-]+", "-", name).strip("-.") if len(sites) > 1 else ""
-                )
+                _write_folders(templates, flags, _folder_name(name) if len(sites) > 1 else "")
             if values:
                 out.write(json_text(values[0] if len(values) == 1 else {"sites": values}))
 

@@ -12,12 +12,13 @@ NAMES_MOST, NAME_CHARS = 20, 60  # authors per page, characters per name
 TEXT_CHARS = 2_000  # read of a field
 ARTICLES = ("article", "posting", "report", "webpage", "creativework", "book", "recipe", "thesis", "review")
 PARTS = ("comment", "answer", "imageobject", "person", "organization", "review", "rating", "question", "offer")
-AUTHOR_METAS = (
-    "author", "article:author", "parsely-author", "sailthru.author", "byl", "citation_author", "dc.creator",
-    "dcterms.creator", "dc:creator", "dcterms:creator", "og:author", "article:author_name", "article.author",
-    "cxenseparse:author", "book:author", "og:article:author", "vr:author", "creator", "shareaholic:article_author_name",
-    "dc.author", "citation_authors", "content_author", "rbauthors", "authors",
-)  # fmt: skip
+_META_NAMES = (
+    "author article:author parsely-author sailthru.author byl citation_author dc.creator dcterms.creator "
+    "dc:creator dcterms:creator og:author article:author_name article.author cxenseparse:author book:author "
+    "og:article:author vr:author creator shareaholic:article_author_name dc.author citation_authors "
+    "content_author rbauthors authors"
+)
+AUTHOR_METAS = tuple(_META_NAMES.split())
 # Words before and after the names of a byline. `von` is also part of names: it needs a sentence before it, or two names
 # after it. Words for `by` that begin surnames too need two names after them
 _PREFIX = (

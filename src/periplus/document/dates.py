@@ -213,15 +213,8 @@ def machine_date(text: str) -> WrittenDate | None:
 def _of_iso(match: re.Match[str]) -> WrittenDate | None:
     year, month, day, hour, minute, second, zone = match.groups()
     try:
-        when = datetime(
-            int(year),
-            int(month),
-            int(day),
-            int(hour or 0),
-            int(minute or 0),
-            int(second or 0),
-            tzinfo=_zone(zone or ""),
-        )
+        y, m, d, hours, minutes, seconds = map(int, (year, month, day, hour or 0, minute or 0, second or 0))
+        when = datetime(y, m, d, hours, minutes, seconds, tzinfo=_zone(zone or ""))
         offset = when.utcoffset() if zone else None
         shift_s = None if offset is None else int(offset.total_seconds())
         return WrittenDate(when.timestamp(), hour is None, shift_s)

@@ -214,8 +214,7 @@ def _base(page: Reader, url: Url) -> Url:
 
 def _link_elements(page: Reader) -> Iterable[tuple[str, ...]]:
     """(rel, href, hreflang, as, title, imagesrcset) of each `link`."""
-    values = iter(page.links.strings("\0"))
-    return zip(values, values, values, values, values, values, strict=True)
+    return zip(*[iter(page.links.strings("\0"))] * 6, strict=True)
 
 
 def _add_link_elements(rows: GatheredLinks, page: Reader) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from periplus.document import marks
 from periplus.document.authors import (
@@ -49,25 +49,32 @@ SIGNS_MOST, TYPES_MOST = 60, 20  # elements of one kind, types of the described 
 HEADING_CHARS = 12  # a shorter heading could be part of any title
 
 _PUBLICATION_METAS = (
-    "article:published_time", "og:article:published_time", "og:published_time", "datepublished", "dcterms.issued",
-    "dc.date.issued", "dcterms.created", "dc.date.created", "dc.date.publication", "citation_publication_date",
-    "citation_online_date", "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime", "article.published",
-    "published_time", "publish-date", "publish_date", "publishdate", "publication_date", "pubdate", "date_published",
-    "originalpublicationdate", "article_date_original", "published_time_telegram", "article:published", "datecreated",
-    "og:pubdate", "og:publish_date", "pub_date", "published", "created", "creation_date", "last-published-date",
-    "ptime", "shareaholic:article_published_time", "rnews:datepublished", "dc.created", "created-at", "timestamp",
-    "dcterms.date", "dc.date", "dc:date", "dcterms:date", "dcterms:created", "dc:created", "dc:issued",
-    "dcterms:available", "citation_date", "date", "og:date", "release_date", "video:release_date",
-    "music:release_date", "book:release_date", "displaydate", "article:date", "article.created", "vr:published_time",
-)  # fmt: skip
+    "article:published_time og:article:published_time og:published_time datepublished dcterms.issued "
+    "dc.date.issued dcterms.created dc.date.created dc.date.publication citation_publication_date "
+    "citation_online_date parsely-pub-date sailthru.date cxenseparse:recs:publishtime article.published "
+    "published_time publish-date publish_date publishdate publication_date pubdate date_published "
+    "originalpublicationdate article_date_original published_time_telegram article:published datecreated "
+    "og:pubdate og:publish_date pub_date published created creation_date last-published-date ptime "
+    "shareaholic:article_published_time rnews:datepublished dc.created created-at timestamp dcterms.date dc.date "
+    "dc:date dcterms:date dcterms:created dc:created dc:issued dcterms:available citation_date date og:date "
+    "release_date video:release_date music:release_date book:release_date displaydate article:date "
+    "article.created vr:published_time"
+)
 _MODIFICATION_METAS = (
-    "article:modified_time", "og:article:modified_time", "og:updated_time", "datemodified", "dcterms.modified",
-    "dc.date.modified", "article.updated", "modified_time", "last-modified", "lastmod", "modificationdate", "revised",
-    "article:modified", "article:updated", "updated_time", "dcterms:modified", "dc:modified", "utime", "dc.modified",
-    "last_modified", "modified",
-)  # fmt: skip
+    "article:modified_time og:article:modified_time og:updated_time datemodified dcterms.modified "
+    "dc.date.modified article.updated modified_time last-modified lastmod modificationdate revised "
+    "article:modified article:updated updated_time dcterms:modified dc:modified utime dc.modified last_modified "
+    "modified"
+)
 _METAS = frozenset(
-    (*_PUBLICATION_METAS, *_MODIFICATION_METAS, *AUTHOR_METAS, "og:site_name", "application-name", "publisher")
+    (
+        *_PUBLICATION_METAS.split(),
+        *_MODIFICATION_METAS.split(),
+        *AUTHOR_METAS,
+        "og:site_name",
+        "application-name",
+        "publisher",
+    )
 )
 # Patterns are compiled on first use: saves 3 ms at start-up
 _MODIFICATION_WORDS = (
@@ -83,11 +90,10 @@ _PUBLICATION_WORDS = (
 _WORDS_OTHER = r"copyright|\(c\)|©|all rights|since \d|\bseit\b|register|geboren|born|deadline|until|expires"
 
 
-_JSON_PUBLICATION = ("datepublished", "datecreated", "uploaddate", "dateposted")
 _PUBLICATION_ITEMS = (
-    "datepublished", "schema:datepublished", "pubdate", "dcterms:issued", "dc:date", "dcterms:created", "dc:issued",
-    "dc:created", "dcterms:date", "datecreated", "uploaddate", "published", "rnews:datepublished",
-)  # fmt: skip
+    "datepublished schema:datepublished pubdate dcterms:issued dc:date dcterms:created dc:issued dc:created "
+    "dcterms:date datecreated uploaddate published rnews:datepublished"
+)
 _AUTHOR_ITEMS = frozenset(
     ("author", "schema:author", "dc:creator", "dcterms:creator", "creator", "foaf:name", "rnews:author")
 )
@@ -103,18 +109,22 @@ class HeadWords(NamedTuple):
 NO_HEAD_WORDS = HeadWords()
 
 
+NumberedTexts: TypeAlias = list[tuple[int, str]]
+
+
 class Signs(NamedTuple):
     """Candidate texts for author and dates in a page's body, by kind of markup; as written, in page order."""
 
-    items: Sequence[tuple[str, str]] = ()  # (property of Microdata or RDFa in lower case, value)
-    times: Sequence[tuple[int, str]] = ()  # (marks, date) of `time` elements
-    dates: Sequence[tuple[int, str]] = ()  # (marks, text) of elements with a class for dates
-    authors: Sequence[tuple[int, str]] = ()  # (node, value) of the properties for authors
-    links: Sequence[tuple[int, str]] = ()  # (node, text) of links with rel=author
-    names: Sequence[tuple[int, str]] = ()  # (node, text) of elements with a class for authors
+    items: list[tuple[str, str]]  # (property of Microdata or RDFa in lower case, value)
+    times: NumberedTexts  # (marks, date) of `time` elements
+    dates: NumberedTexts  # (marks, text) of elements with a class for dates
+    authors: NumberedTexts  # (node, value) of the properties for authors
+    links: NumberedTexts  # (node, text) of links with rel=author
+    names: NumberedTexts  # (node, text) of elements with a class for authors
 
 
-NO_SIGNS = Signs()
+def _no_signs() -> Signs:
+    return Signs([], [], [], [], [], [])
 
 
 def publication_of(
@@ -129,20 +139,20 @@ def publication_of(
     types = types_of(head.things, marks.item_types(tree))
     names = names_of_things(head.things) if head.things else []
     is_whole = bool(names) and any(True for _ in _in_head(head))
-    signs = NO_SIGNS if is_whole else signs_of(tree)  # takes most of the time
-    if head is NO_HEAD_WORDS and signs is NO_SIGNS and not _has_year(url):
+    signs = _no_signs() if is_whole else signs_of(tree)  # takes most of the time
+    if head is NO_HEAD_WORDS and not any(signs) and not _has_year(url):
         # 97 of 100 pages of manuals: their texts have many years, but no date
         return Publication(types=types) if types else NO_PUBLICATION
     near = () if is_whole else lines_near(heading, text)
     dated = () if is_whole else dated_lines(text)
     author = _author(head, url, _authors(names, head, signs, near))
-    published = _first(_publication_dates(head, signs, near, language), latest)
+    published = _first(_dates(_PUBLICATION, head, signs, near, language), latest)
     if _has_year(url):
         day = next((moment.iso() for moment in url_dates(url) if EARLIEST <= moment.when <= latest), "")
         # pages published at midnight often have the UTC day in machine-readable data
         if day and published[0][:10] != day:
             published = day, "url"
-    modified = _first(_modification_dates(head, signs, dated, language), latest)
+    modified = _first(_dates(_MODIFICATION, head, signs, dated, language), latest)
     return Publication(*author, *published, *modified, types)
 
 
@@ -169,9 +179,9 @@ def page_date(evidence: DateEvidence) -> PageDate:
 
     latest = evidence.first_seen + TOMORROW_S if evidence.first_seen else float("inf")
     tree = parse(evidence.source.encode("utf-8", "surrogatepass")) if evidence.source else None
-    head, signs = (head_of(tree), signs_of(tree)) if tree else (NO_HEAD_WORDS, NO_SIGNS)
+    head, signs = (head_of(tree), signs_of(tree)) if tree else (NO_HEAD_WORDS, _no_signs())
     near = lines_near(evidence.title, "\n".join(evidence.texts))
-    ways = dict(_publication_dates(head, signs, near, evidence.language))
+    ways = dict(_dates(_PUBLICATION, head, signs, near, evidence.language))
     marked = (moment for name in ("microdata", "time", "class") for moment in ways[name])
     asked: tuple[tuple[DateOrigin, Iterable[WrittenDate]], ...] = (
         (DateOrigin.JSON_LD, ways["json-ld"]),
@@ -205,43 +215,53 @@ def types_of(things: Iterable[JsonObject], written: Iterable[str]) -> str:
 
 
 def _first(ways: Iterable[tuple[str, Iterable[WrittenDate]]], latest: float) -> tuple[str, str]:
-    for source, moments in ways:
-        for moment in moments:
-            if EARLIEST <= moment.when <= latest:
-                return moment.iso(), source
-    return "", ""
+    dated = ((moment, source) for source, moments in ways for moment in moments)
+    return next(((moment.iso(), source) for moment, source in dated if EARLIEST <= moment.when <= latest), ("", ""))
+
+
+class _DateNames(NamedTuple):
+    """Where a page says one of its dates, most reliable first."""
+
+    keys: Sequence[str]  # of JSON-LD
+    metas: Sequence[str]
+    items: Sequence[str]  # of Microdata and RDFa
+    mark: int  # of `time` elements and those with a class
+    of_texts: Callable[[Sequence[str], str], Iterable[WrittenDate]]  # of lines, given the language
 
 
 def _in_head(head: HeadWords) -> Iterator[WrittenDate]:
-    yield from _of_things(head.things, _JSON_PUBLICATION)
-    yield from _machine(_contents(head.metas, _PUBLICATION_METAS))
+    yield from _of_things(head.things, _PUBLICATION.keys)
+    yield from _machine(head.metas, _PUBLICATION.metas)
 
 
-def _publication_dates(
-    head: HeadWords, signs: Signs, near: Sequence[str], language: str
+def _dates(
+    names: _DateNames, head: HeadWords, signs: Signs, lines: Sequence[str], language: str
 ) -> Iterator[tuple[str, Iterable[WrittenDate]]]:
-    yield "json-ld", _of_things(head.things, _JSON_PUBLICATION)
-    yield "meta", _machine(_contents(head.metas, _PUBLICATION_METAS))
-    yield "microdata", _machine(_contents(signs.items, _PUBLICATION_ITEMS))
-    times = [(mark, _parse_date(text, language)) for mark, text in signs.times if not mark & MODIFIED]
-    yield "time", [date for mark, date in times if date and mark & DATE] or _unless_list(date for _, date in times)
-    yield "class", _unless_list(_parse_date(text, language) for mark, text in signs.dates if not mark & MODIFIED)
-    yield "text", _of_texts(near, language)
+    """(source, its dates) from the most reliable source on."""
+    yield "json-ld", _of_things(head.things, names.keys)
+    yield "meta", _machine(head.metas, names.metas)
+    yield "microdata", _machine(signs.items, names.items)
+
+    def parsed(texts: NumberedTexts) -> list[tuple[int, WrittenDate | None]]:
+        return [(mark, _parse_date(text, language)) for mark, text in texts if mark & MODIFIED == names.mark]
+
+    times = parsed(signs.times)
+    # a `time` element with a class for dates counts first, if it is not that of a modification
+    named = [date for mark, date in times if date and mark & DATE and not names.mark]
+    yield "time", named or _unless_list(date for _, date in times)
+    yield "class", _unless_list(date for _, date in parsed(signs.dates))
+    yield "text", names.of_texts(lines, language)
 
 
-def _modification_dates(
-    head: HeadWords, signs: Signs, dated: Sequence[str], language: str
-) -> Iterator[tuple[str, Iterable[WrittenDate]]]:
-    yield "json-ld", _of_things(head.things, ("datemodified",))
-    yield "meta", _machine(_contents(head.metas, _MODIFICATION_METAS))
-    yield "microdata", _machine(_contents(signs.items, ("datemodified", "dcterms:modified", "dc:modified")))
-    yield "time", _unless_list(_parse_date(text, language) for mark, text in signs.times if mark & MODIFIED)
-    yield "class", _unless_list(_parse_date(text, language) for mark, text in signs.dates if mark & MODIFIED)
-    yield "text", _label_dates(dated, language, _MODIFICATION_WORDS)
-
-
-def _machine(texts: Iterable[str]) -> Iterator[WrittenDate]:
-    return (moment for text in texts if (moment := machine_date(text)))
+def _machine(rows: Sequence[tuple[str, str]], names: Sequence[str]) -> Iterator[WrittenDate]:
+    """The dates in the contents with these names, in the order of the names."""
+    if not rows:
+        return
+    by_name: dict[str, list[str]] = {}
+    for name, content in rows:
+        by_name.setdefault(name, []).append(content)
+    for name in names:
+        yield from (moment for text in by_name.get(name, ()) if (moment := machine_date(text)))
 
 
 def _parse_date(text: str, language: str) -> WrittenDate | None:
@@ -253,17 +273,6 @@ def _unless_list(moments: Iterable[WrittenDate | None]) -> list[WrittenDate]:
     """The dates, or [] if they seem to be those of a list."""
     dates = [moment for moment in moments if moment]
     return dates if len({moment.iso()[:10] for moment in dates}) <= TIMES_MOST else []
-
-
-def _contents(rows: Sequence[tuple[str, str]], names: Sequence[str]) -> Iterator[str]:
-    """The contents with these names, in the order of the names."""
-    if not rows:
-        return
-    by_name: dict[str, list[str]] = {}
-    for name, content in rows:
-        by_name.setdefault(name, []).append(content)
-    for name in names:
-        yield from by_name.get(name, ())
 
 
 def _of_things(things: Iterable[JsonObject], keys: Sequence[str]) -> Iterator[WrittenDate]:
@@ -344,11 +353,27 @@ def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     yield from plain
 
 
-def _label_dates(lines: Sequence[str], language: str, label: str) -> Iterator[WrittenDate]:
+def _modified_in(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     for line in lines:
         folded = without_marks(line)
-        if (at := re.search(label, folded)) and not re.search(_WORDS_OTHER, folded):
+        if (at := re.search(_MODIFICATION_WORDS, folded)) and not re.search(_WORDS_OTHER, folded):
             yield from written_dates(folded[at.start() :], language)
+
+
+_PUBLICATION = _DateNames(
+    ("datepublished", "datecreated", "uploaddate", "dateposted"),
+    _PUBLICATION_METAS.split(),
+    _PUBLICATION_ITEMS.split(),
+    0,
+    _of_texts,
+)
+_MODIFICATION = _DateNames(
+    ("datemodified",),
+    _MODIFICATION_METAS.split(),
+    ("datemodified", "dcterms:modified", "dc:modified"),
+    MODIFIED,
+    _modified_in,
+)
 
 
 _YEAR = re.compile(r"20[012]\d|19\d\d")
@@ -423,9 +448,9 @@ def head_of(tree: PageTree) -> HeadWords:
 
 def signs_of(tree: PageTree) -> Signs:
     """Reads the elements marked by class, rel, property or name."""
-    items, times, dates = list[tuple[str, str]](), list[tuple[int, str]](), list[tuple[int, str]]()
-    authors, links, names, outer = list[tuple[int, str]](), list[tuple[int, str]](), list[tuple[int, str]](), 0
-    author = 0
+    signs = _no_signs()
+    items, times, dates, authors, links, names = signs
+    outer = author = 0
     for node, mark in marks.marked_nodes(tree):
         if mark & ELSEWHERE:
             continue
@@ -452,8 +477,7 @@ def signs_of(tree: PageTree) -> Signs:
             # innermost first: it has no surrounding words
             names.insert(len(names) - (outer > 0 and marks.is_within(tree, node, outer)), (node, text))
             outer = node
-    signs = Signs(items, times, dates, authors, links, names)
-    return signs if any(signs) else NO_SIGNS
+    return signs
 
 
 def _objects(text: str) -> list[JsonObject]:

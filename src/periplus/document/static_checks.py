@@ -187,7 +187,7 @@ def _of_page(text: str, tree: html.Tree, marked: list[html.Element]) -> _Notes:
 
 
 def _is_above_zero(text: str) -> bool:
-    return text.strip().isdecimal() and text.strip().isascii() and text.strip().strip("0") != ""
+    return re.fullmatch(r"\s*0*[1-9][0-9]*\s*", text) is not None
 
 
 def _of_tables(tree: html.Tree) -> _Notes:

@@ -39,33 +39,22 @@ _EXACT = {
     "application/ecmascript": MediaClass.SCRIPTS,
     "application/wasm": MediaClass.SCRIPTS,
 }
-_BY_START = (
-    ("image/", MediaClass.IMAGES),
-    ("audio/", MediaClass.RECORDINGS),
-    ("video/", MediaClass.RECORDINGS),
-    ("text/", MediaClass.DOCUMENTS),
-    ("application/pdf", MediaClass.DOCUMENTS),
-    ("application/postscript", MediaClass.DOCUMENTS),
-    ("application/rtf", MediaClass.DOCUMENTS),
-    ("application/msword", MediaClass.DOCUMENTS),
-    ("application/vnd.ms-", MediaClass.DOCUMENTS),
-    ("application/vnd.openxmlformats-", MediaClass.DOCUMENTS),
-    ("application/vnd.oasis.opendocument.", MediaClass.DOCUMENTS),
-    ("application/epub+zip", MediaClass.DOCUMENTS),
-    ("application/xml", MediaClass.DOCUMENTS),
-    ("application/json", MediaClass.DOCUMENTS),
-)
+_STARTS = {
+    MediaClass.IMAGES: ("image/",),
+    MediaClass.RECORDINGS: ("audio/", "video/"),
+    MediaClass.DOCUMENTS: (
+        "text/", "application/pdf", "application/postscript", "application/rtf", "application/msword",
+        "application/vnd.ms-", "application/vnd.openxmlformats-", "application/vnd.oasis.opendocument.",
+        "application/epub+zip", "application/xml", "application/json",
+    ),
+}  # fmt: skip
 
 
 def media_class(media_type: str) -> MediaClass:
     """Class of a media type (lower case, without parameters); OTHER if unknown or empty."""
-    exact = _EXACT.get(media_type)
-    if exact is not None:
-        return exact
-    for start, kind in _BY_START:
-        if media_type.startswith(start):
-            return kind
-    return MediaClass.DOCUMENTS if media_type.endswith(("+xml", "+json")) else MediaClass.OTHER
+    kinds = (kind for kind, starts in _STARTS.items() if media_type.startswith(starts))
+    other = MediaClass.DOCUMENTS if media_type.endswith(("+xml", "+json")) else MediaClass.OTHER
+    return _EXACT.get(media_type) or next(kinds, other)
 
 
 class LinkKind(StrEnum):

@@ -507,3 +507,51 @@ class TasksOnCluster(Protocol):
 
     def wait(self, limit_s: float) -> None:
         """Waits up to limit_s for all tasks to end; then terminates the rest."""
+
+
+# Results that engines computed for a collection, and the interface of the store that takes them.
+
+
+class ResultNote(NamedTuple):
+    """Description of a result.
+
+    name: of the analysis; dataset: digest of the dataset that it was computed from; parameters: JSON; made:
+    seconds since the epoch.
+    """
+
+    name: str
+    digest: str
+    dataset: str
+    parameters: str
+    program: str
+    made: float
+
+
+class ComputedTable(NamedTuple):
+    """A result table. columns: (name, kind) with kind INTEGER, REAL, TEXT or BLOB; rows: a stream without None."""
+
+    name: str
+    columns: Sequence[tuple[str, str]]
+    rows: Iterable[Sequence[object]]
+
+
+class ResultStore(Protocol):
+    """Stores results in one transaction. Readers see the previous results until it is committed, also after a crash."""
+
+    def runs(self) -> Sequence[RunRecord]:
+        """Runs of the collection."""
+
+    def dataset(self) -> str:
+        """Digest of the dataset whose row numbers the stored results use; empty if there are no results."""
+
+    def clear(self) -> None:
+        """Drops all results, which use row numbers of another dataset. Call it before `replace`."""
+
+    def replace(self, table: ComputedTable) -> int:
+        """Replaces the table of this name; returns the number of rows.
+
+        Raises StoreError for an invalid name.
+        """
+
+    def note(self, note: ResultNote) -> None:
+        """Stores the description of an analysis."""

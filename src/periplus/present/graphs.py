@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
 import numpy as np
@@ -50,6 +50,8 @@ _COLOURS = {
     State.FAILED: (189, 79, 60),
 }
 Weights = Floats | Ints | None
+Edges = Iterable[tuple[int, int, int | float]]
+"""(source, target, weight) by place in nodes."""
 
 
 class GexfNode(NamedTuple):
@@ -71,15 +73,11 @@ class GexfFile:
     nodes: int
     edges: int
 
-    def write_as(
-        self, format: str, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
-    ) -> None:
+    def write_as(self, format: str, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
         """The whole graph, streamed. format: of GRAPH_FORMATS; edges: see `write`."""
         {"gexf": self.write, "graphml": self._write_graphml, "net": self._write_pajek}[format](nodes, edges, out)
 
-    def _write_graphml(
-        self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
-    ) -> None:
+    def _write_graphml(self, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
         """GraphML with typed keys, `label` among the attributes.
 
         Source: graphml.graphdrawing.org, schema 1.0 with its attributes extension.
@@ -102,9 +100,7 @@ class GexfFile:
             out.write(f'<edge source="n{source}" target="n{target}"><data key="weight">{weight}</data></edge>\n')
         out.write("</graph>\n</graphml>\n")
 
-    def _write_pajek(
-        self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO
-    ) -> None:
+    def _write_pajek(self, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
         """A Pajek network: the vertices' first column, as labels are not unique, and weighted arcs.
 
         Source: Pajek reference manual 5, 4.
@@ -116,7 +112,7 @@ class GexfFile:
         out.write("*Arcs\n")
         out.writelines(f"{source + 1} {target + 1} {weight}\n" for source, target, weight in edges)
 
-    def write(self, nodes: Iterable[GexfNode], edges: Iterable[tuple[int, int, int | float]], out: TextIO) -> None:
+    def write(self, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
         """GEXF 1.3, streamed. edges: (source, target, weight) by place in nodes. out: UTF-8.
 
         Source: gexf.net, schema 1.3.
@@ -177,7 +173,7 @@ def _check_weights(graph: LinkGraph, weights: Weights) -> None:
         )
 
 
-def _edges(graph: LinkGraph, weights: Weights) -> Iterator[tuple[int, int, int | float]]:
+def _edges(graph: LinkGraph, weights: Weights) -> Edges:
     """(source, target, weight) of every link, by source."""
     for source in range(len(graph.pages)):
         first, end = int(graph.offsets[source]), int(graph.offsets[source + 1])

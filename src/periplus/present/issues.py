@@ -101,22 +101,16 @@ def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str 
     """
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites{attributes([("name", name)])}>\n'
     for code, kind in kinds.items():
-        causes = [fault for fault in faults if fault.code == code]
-        if causes:
-            yield from _suite(kind, causes)
-        else:
-            yield (
-                "<testsuite"
-                f"{attributes([('name', code), ('tests', 1), ('failures', 0), ('errors', 0), ('skipped', 0)])}>"
-            )
-            yield f"<testcase{attributes([('classname', code), ('name', kind.title)])}/></testsuite>\n"
+        yield from _suite(kind, [fault for fault in faults if fault.code == code])
     yield "</testsuites>\n"
 
 
 def _suite(kind: IssueKind, faults: Sequence[Fault]) -> Iterator[str]:
     failures = sum(fault.severity is Severity.ERROR for fault in faults)
-    counted = [("tests", len(faults)), ("failures", failures), ("errors", 0), ("skipped", len(faults) - failures)]
+    counted = [("tests", len(faults) or 1), ("failures", failures), ("errors", 0), ("skipped", len(faults) - failures)]
     yield f"<testsuite{attributes([('name', kind.code), *counted])}>\n"
+    if not faults:
+        yield f"<testcase{attributes([('classname', kind.code), ('name', kind.title)])}/>\n"
     for fault in faults:
         yield f"<testcase{attributes([('classname', kind.code), ('name', fault.cause)])}>"
         message = f"{kind.title}: {fault.detail}" if fault.detail else kind.title

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -256,7 +255,7 @@ class SitemapFile:
     """One file, to be put at `origin` + `/` + `name`: only there may it speak of the origin's pages."""
 
     origin: str  # scheme://host, as the URLs write it
-    name: str  # sitemap.xml, or sitemap-1.xml and so on below the index sitemap.xml; with .gz where asked
+    name: str  # sitemap.xml, or sitemap-1.xml and so on below the index sitemap.xml
     entries: int
     left_out: int  # URLs too long for the protocol, counted in the last file of an origin
     body: bytes
@@ -280,17 +279,14 @@ class _Part:
         self.newest = max(self.newest, lastmod)
 
 
-def sitemap_files(
-    pages: Iterable[tuple[Url, float]], *, compressed: bool = False, max_urls: int = MAX_ENTRIES
-) -> Iterator[SitemapFile]:
+def sitemap_files(pages: Iterable[tuple[Url, float]], *, max_urls: int = MAX_ENTRIES) -> Iterator[SitemapFile]:
     """The sitemaps of the pages, origin by origin, each index after its parts. Holds two files in memory at most.
 
     pages: (URL, when its content last changed, in seconds since the epoch, or 0.0 where that is not known), each once
     and an origin's pages together, as in the order of URLs. The caller chooses the pages: fetched, not noindex, not a
-    duplicate. Neither priority nor changefreq is written: they are not observed. compressed: gzip, with `.gz` to the
-    names. Source: sitemaps.org protocol 0.9: UTF-8, one host a file, 50,000 URLs and 50 MB a file, an index above.
+    duplicate. Neither priority nor changefreq is written: they are not observed. Source: sitemaps.org protocol 0.9:
+    UTF-8, one host a file, 50,000 URLs and 50 MB a file, an index above.
     """
-    ending = ".xml.gz" if compressed else ".xml"
     for origin, group in groupby(pages, lambda page: page[0][: page[0].index("/", 8)]):
         listed: list[tuple[str, float]] = []
         part, left_out = _Part(), 0
@@ -300,16 +296,16 @@ def sitemap_files(
                 continue
             line = _entry("url", url, lastmod)
             if not part.has_room(line, max_urls):
-                listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
-                yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines, compressed))
+                listed.append((f"sitemap-{len(listed) + 1}.xml", part.newest))
+                yield SitemapFile(origin, listed[-1][0], len(part.lines), 0, _body("urlset", part.lines))
                 part = _Part()
             part.add(line, lastmod)
         root, lines = "urlset", part.lines
         if listed:
-            listed.append((f"sitemap-{len(listed) + 1}{ending}", part.newest))
-            yield SitemapFile(origin, listed[-1][0], len(lines), 0, _body(root, lines, compressed))
+            listed.append((f"sitemap-{len(listed) + 1}.xml", part.newest))
+            yield SitemapFile(origin, listed[-1][0], len(lines), 0, _body(root, lines))
             root, lines = "sitemapindex", [_entry("sitemap", f"{origin}/{name}", newest) for name, newest in listed]
-        yield SitemapFile(origin, "sitemap" + ending, len(lines), left_out, _body(root, lines, compressed))
+        yield SitemapFile(origin, "sitemap.xml", len(lines), left_out, _body(root, lines))
 
 
 def _entry(element: str, url: str, lastmod: float) -> str:
@@ -317,6 +313,5 @@ def _entry(element: str, url: str, lastmod: float) -> str:
     return f"<{element}><loc>{escape_xml(url)}</loc>{when}</{element}>\n"
 
 
-def _body(root: str, lines: list[str], compressed: bool) -> bytes:
-    text = f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{NAMESPACE}">\n{"".join(lines)}</{root}>\n'.encode()
-    return gzip.compress(text, mtime=0) if compressed else text  # mtime: the same pages give the same bytes
+def _body(root: str, lines: list[str]) -> bytes:
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{NAMESPACE}">\n{"".join(lines)}</{root}>\n'.encode()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.features import blame, loaded
-from periplus.model.dataset import arrow_schema, parquet_module
 from periplus.model.tables import Column, ColumnKind, Table, without_surrogates
 from periplus.present.tables import write_table
 from periplus.present.wording import count_of
@@ -181,3 +180,27 @@ def _fill(
                     sheet.write_number(number, place, value)
                 else:
                     sheet.write_string(number, place, str(value))
+
+
+def parquet_module() -> pyarrow.parquet:
+    """Imports pyarrow.parquet. Raises UsageError if it is not installed."""
+    with extra_needed():
+        import pyarrow.parquet
+    return pyarrow.parquet
+
+
+def arrow_schema(columns: Sequence[Column]) -> pyarrow.Schema:
+    """Arrow schema of the columns, with their descriptions as metadata."""
+    import pyarrow as pa
+
+    types = {
+        ColumnKind.TEXT: pa.string(),
+        ColumnKind.INTEGER: pa.int64(),
+        ColumnKind.REAL: pa.float64(),
+        ColumnKind.BOOLEAN: pa.bool_(),
+        ColumnKind.TIME: pa.timestamp("ms", "UTC"),
+        ColumnKind.BYTES: pa.binary(),
+    }
+    return pa.schema(
+        [pa.field(column.name, types[column.kind], metadata={"description": column.sentence}) for column in columns]
+    )

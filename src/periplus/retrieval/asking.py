@@ -299,7 +299,7 @@ class Searcher:
             of_slice = tantivy.Query.range_query(
                 self._index.schema, ID, tantivy.FieldType.Integer, low, high - 1, True, True
             )
-            places = [place for _, place in self._searcher.search(of_slice, max(self.pages, 1), False).hits]
+            places = self._places(of_slice, max(self.pages, 1))
             columns.append(
                 np.array([self._searcher.fast_field_values(field, places) for field in (ID, SAID)], np.int64)
             )
@@ -383,8 +383,13 @@ class Searcher:
             return ()
         matches = self._matcher.among(pages)
         asked = tantivy.Query.boolean_query([(tantivy.Occur.Must, matches), (tantivy.Occur.Must, query)])
-        most = len(pages) * len(self._folders)
-        places = [place for _, place in self._searcher.search(asked, most, False).hits]
+        return self._ids(self._places(asked, len(pages) * len(self._folders)))
+
+    def _places(self, asked: tantivy.Query, most: int) -> list[tantivy.DocAddress]:
+        """The matches, in no order."""
+        return [place for _, place in self._searcher.search(asked, most, False).hits]
+
+    def _ids(self, places: list[tantivy.DocAddress]) -> list[UrlId]:
         return [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
 
     def _build_queries(self, root: Node, nowhere: Sequence[Word]) -> _WordQueries:
@@ -437,8 +442,7 @@ class Searcher:
         ids = [match.url_id for match in matches]
         holders, most = [], len(ids) * len(self._folders)
         for word in words:
-            places = [place for _, place in self._searcher.search(self._matcher.holds(word, ids), most, False).hits]
-            holders.append((word.text, set(self._searcher.fast_field_values(ID, places))))
+            holders.append((word.text, set(self._ids(self._places(self._matcher.holds(word, ids), most)))))
         return tuple(
             match._replace(missing=tuple(text for text, pages in holders if match.url_id not in pages))
             for match in matches
@@ -458,7 +462,7 @@ class Searcher:
         """
         hits = [*whole, *matches]
         places = [place for _, place in hits]
-        ids = [UrlId(int(value or 0)) for value in self._searcher.fast_field_values(ID, places)]
+        ids = self._ids(places)
         twins = self._searcher.fast_field_values(TWIN, places)
         local = self._local(ids)
         gains = rank(ids)

@@ -219,7 +219,8 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
             names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
     at_headings = compress(count(), map(_HEADING.__eq__, blocks.kinds))
     headings = "\n".join([of_block(at)[:NAME_CHARS] for at in at_headings])
-    mentioned = set(filter(_NAME.match, set(_RUN.findall(headings))))
+    runs = set(_RUN.findall(" ".join(set(headings.split()))))  # headings repeat many words
+    mentioned = set(filter(_NAME.match, runs))
     whole = {defined_name(name) for name in names} - {""}
     parts = {name[dot.end() :] for name in whole for dot in _DOTS.finditer(name)}
     return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}

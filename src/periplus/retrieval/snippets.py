@@ -194,13 +194,12 @@ class Highlighter:
 
     def _run_hits(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
         stretch = text[begin:end].lower()
-        hits = []
-        for number, run in enumerate(self._runs):
-            place = stretch.find(run)
-            while place >= 0:
-                hits.append((begin + place, begin + place + len(run), -2 - number))
-                place = stretch.find(run, place + len(run))
-        return sorted(hits)
+        runs = (
+            (match.span(), number)
+            for number, run in enumerate(self._runs)
+            for match in re.finditer(re.escape(run), stretch)
+        )
+        return sorted((begin + start, begin + after, -2 - number) for (start, after), number in runs)
 
     def _judge(self, form: str, language: str) -> int:
         """The position of the query word that the form matches; -1 if none."""

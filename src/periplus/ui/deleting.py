@@ -24,6 +24,7 @@ from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, place_of, state_of
 from periplus.ui.tables import RESERVED_NAMES, SCREENS
 from periplus.urls.canonical import url_id
+from periplus.values import fields_of
 
 MOST_PAGES = 3_000  # at once: their keys fit into a form; more than a table shows on a page
 READ_S = 5.0
@@ -44,10 +45,7 @@ def delete(request: Request) -> Response:
     values: dict[str, object] = {"title": "Delete", "name": name, "deleted": asked.get("deleted", "")}
     if not (deletion.pages or deletion.site is not None or deletion.run):
         with Collection(folder, time_limit_s=READ_S) as collection:
-            runs = [
-                {"id": run.id, "kind": run.kind, "started": run.started, "state": run.state, "fetched": run.fetched}
-                for run in reversed(collection.runs())
-            ]
+            runs = [fields_of(run, "id kind started state fetched") for run in reversed(collection.runs())]
         values |= {"plan": None, "runs": runs, "sites": _sites(request, folder)}
         values["folder"] = deleting.folder_plan(place) if isinstance(place, Path) else None
         values["typed"] = name_of(place)

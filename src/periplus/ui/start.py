@@ -24,7 +24,7 @@ from periplus.settings import SETTINGS_FILE, SUFFIX, read_presets
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, now, state_of
-from periplus.values import Place, frozen
+from periplus.values import Place, fields_of, frozen
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
@@ -214,9 +214,7 @@ def jobs(request: Request) -> Response:
         {
             "id": schedule.id,
             "line": " && ".join(map(shlex.join, (schedule.order.command, *schedule.order.then))),
-            "period_s": schedule.period_s,
-            "next_at": schedule.next_at,
-            "paused": schedule.paused,
+            **fields_of(schedule, "period_s next_at paused"),
         }
         for schedule in schedules
     ]

@@ -28,7 +28,7 @@ from periplus.ui import rendering
 from periplus.ui.description import TableScreen
 from periplus.ui.safety import form_of
 from periplus.ui.state import folder_of, now, place_of, state_of
-from periplus.values import JsonObject, Pairs
+from periplus.values import JsonObject, Pairs, fields_of
 
 ROWS = (50, 100, 250, 500)  # of one page
 RESERVED_NAMES = frozenset({"q", "sort", "at", "per", "columns", "format", "where", "is"})
@@ -130,7 +130,7 @@ def waiting(request: Request, name: str, title: str) -> Response:
 def page_values(request: Request, page: TablePage, query: TableQuery, at: int) -> JsonObject:
     """Values of every screen of a table."""
     values: JsonObject = {
-        "table": page.table, "columns": page.columns, "rows": page.rows, "count": page.count,
+        **fields_of(page, "table columns rows count"),
         "facets": [facet for facet in page.facets if tells(facet, request.query_params)],
         "conditions": list(query.conditions),
     }  # fmt: skip

@@ -63,9 +63,8 @@ def shape(url: Url) -> Shape:
     name = index[0][1:] if index else ""
     path = path[: len(path) - len(name)] if name else path
     slash = path.endswith("/")
-    pairs = tuple(
-        (pair.partition("=")[0], pair[pair.find("=") :] if "=" in pair else "") for pair in query.split("&") if pair
-    )
+    splits = (pair.partition("=") for pair in query.split("&") if pair)
+    pairs = tuple((name, equals + value) for name, equals, value in splits)
     return Shape(
         address[: start - 3],
         hosts.without_www(host) != host,
@@ -111,13 +110,8 @@ def differences_between(url: Url, other: Url) -> frozenset[Difference] | None:
             differences.add(ORDER)
     if a.index_file != b.index_file:
         differences.add(Difference("index", a.index_file or b.index_file))
-    if a.slash != b.slash:
-        differences.add(SLASH)
-    if a.www != b.www:
-        differences.add(WWW)
-    if a.scheme != b.scheme:
-        differences.add(SCHEME)
-    return frozenset(differences) or None
+    signs = {SLASH: a.slash != b.slash, WWW: a.www != b.www, SCHEME: a.scheme != b.scheme}
+    return frozenset(differences | {sign for sign, differs in signs.items() if differs}) or None
 
 
 def _changed_names(a: Pairs, b: Pairs) -> set[str]:
@@ -255,15 +249,8 @@ def find_aliases(pages: Iterable[AliasPage], starts: Set[Url], links_of: LinksOf
     for urls in sets.values():
         main = min(urls, key=lambda url: (url not in named, url not in starts, *_oddity(by_url[url], doors)))
         same = by_url[main]
-        mergers += [
-            Merger(
-                by_url[url],
-                same,
-                f"{_why(by_url[url], same)} {main}",
-            )
-            for url in urls
-            if url != main
-        ]
+        aliases = (by_url[url] for url in urls if url != main)
+        mergers += [Merger(alias, same, f"{_why(alias, same)} {main}") for alias in aliases]
     return sorted(mergers, key=lambda merger: merger.alias.url)
 
 

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 from urllib.parse import quote, unquote_plus
 
@@ -55,6 +56,10 @@ class ScriptRule:
     default: Mapping[str, str] = field(default_factory=dict)
     ignored: UserPattern | None = None  # if set, only these are removed, not all unlisted ones
     sort: bool = True
+
+    def has(self, name: str) -> bool:
+        """Whether the rule lists the parameter, except as ignored."""
+        return any(name in names for names in (self.required, self.one_of, self.optional, self.default))
 
 
 @frozen
@@ -180,12 +185,9 @@ def _query(query: str, rule: SiteRule, steps: list[str]) -> str:
     left = [pair for pair in pairs if not (rule.ignored and rule.ignored.fits(pair[0]))]
     if len(left) < len(pairs):
         steps.append("without " + _printable({name for name, _ in pairs} - {name for name, _ in left}))
-    in_order = sorted(left, key=_name) if rule.sort else left
-    if in_order != left:
-        steps.append("parameters sorted by name")
-    if in_order == pairs and not rule.sort:
+    if left == pairs and not rule.sort:
         return query
-    return _join(in_order)
+    return _in_order(left, rule, steps)
 
 
 def _apply_script_rule(query: str, rule: ScriptRule, steps: list[str]) -> tuple[str, str]:
@@ -204,16 +206,11 @@ def _apply_script_rule(query: str, rule: ScriptRule, steps: list[str]) -> tuple[
         steps.append("without " + _printable(names - {name for name, _ in left}))
     added = [(name, "=" + quote(value, safe="")) for name, value in rule.default.items() if name not in names]
     steps.extend(f"{_printable([name])} is {rule.default[name]} where it is missing" for name, _ in added)
-    in_order = sorted(left + added, key=_name) if rule.sort else left + added
-    if in_order != left + added:
-        steps.append("parameters sorted by name")
-    return "", _join(in_order)
+    return "", _in_order(left + added, rule, steps)
 
 
 def _is_kept(name: str, rule: ScriptRule) -> bool:
-    if name in rule.required or name in rule.one_of or name in rule.optional or name in rule.default:
-        return True
-    return rule.ignored is not None and not rule.ignored.fits(name)
+    return rule.has(name) or (rule.ignored is not None and not rule.ignored.fits(name))
 
 
 def _rule_spelling(name: str, rule: ScriptRule) -> str:
@@ -221,20 +218,20 @@ def _rule_spelling(name: str, rule: ScriptRule) -> str:
     if "%" not in name and "+" not in name:
         return name
     spelled = quote(unquote_plus(name), safe="")
-    listed = spelled in rule.required or spelled in rule.one_of or spelled in rule.optional or spelled in rule.default
-    return spelled if listed else name
+    return spelled if rule.has(spelled) else name
 
 
 def _pairs(query: str) -> Pairs:
-    return [(pair.partition("=")[0], pair[len(pair.partition("=")[0]) :]) for pair in query.split("&") if pair]
+    splits = (pair.partition("=") for pair in query.split("&") if pair)
+    return [(name, equals + value) for name, equals, value in splits]
 
 
-def _join(pairs: Pairs) -> str:
-    return "&".join(name + rest for name, rest in pairs)
-
-
-def _name(pair: tuple[str, str]) -> str:
-    return pair[0]
+def _in_order(pairs: Pairs, rule: SiteRule | ScriptRule, steps: list[str]) -> str:
+    """The query, sorted by name if the rule says so."""
+    in_order = sorted(pairs, key=itemgetter(0)) if rule.sort else pairs
+    if in_order != pairs:
+        steps.append("parameters sorted by name")
+    return "&".join(map("".join, in_order))
 
 
 @lru_cache(maxsize=4096)  # few different values, repeated in many links

@@ -17,6 +17,7 @@ from periplus.document.digest import without_marks
 from periplus.errors import StoreError
 from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import BlockKind, Blocks, Part
+from periplus.values import fields_of
 from periplus_topics.model import ExampleMark, TellingWord, Topic, TopicReport, TopicScores
 
 # Words are runs of letters and digits that begin with a letter, without case and diacritics. In scripts without gaps
@@ -63,16 +64,10 @@ def topic_text(topic: Topic) -> str:
     report = topic.report
     fields = {
         "periplus_topic": VERSION,
-        "name": topic.name,
-        "usual": topic.usual,
-        "threshold": topic.threshold,
-        "steepness": topic.steepness,
-        "background": topic.background,
+        **fields_of(topic, "name usual threshold steepness background"),
         "report": {
             "scores": report.scores._asdict(),
-            "f_interval": report.f_interval,
-            "curve": report.curve,
-            "held_out": report.held_out,
+            **fields_of(report, "f_interval curve held_out"),
             "telling": [word._asdict() for word in report.telling],
             "warnings": report.warnings,
         },

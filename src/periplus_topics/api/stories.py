@@ -25,7 +25,7 @@ from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
-from periplus.values import Place, Watch, frozen
+from periplus.values import Place, Watch, fields_of, frozen
 from periplus_topics.analyse.articles import Articles, sampling_of
 from periplus_topics.analyse.influence import coverage, fill_budget, future_way, influence_of, most_posts, values_of
 from periplus_topics.analyse.stories import find_stories
@@ -144,7 +144,7 @@ def _pack(stories: Stories) -> Unsigned8:
 
 def _counts(stories: Stories) -> dict[str, object]:
     """All fields except the stories."""
-    return {"pages": stories.pages, "digests": stories.digests, "dated": stories.dated, "posts": stories.posts}
+    return fields_of(stories, "pages digests dated posts")
 
 
 def _unpack(file: ColumnFile) -> Stories:

@@ -27,7 +27,7 @@ from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.datasets import redirects as all_redirects
+from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import reading, site_rows, text_rows
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.text_rows import PageRow

@@ -9,6 +9,9 @@ from io import StringIO
 from itertools import accumulate
 from typing import Any, TextIO
 
+import numpy as np
+from markupsafe import Markup
+
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey
 from periplus.present.draw import (
@@ -29,7 +32,7 @@ from periplus.present.draw import (
 from periplus.present.markup import document, macros, text, text_lines
 from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import cells, count_of, iso, number, text_bar, utc, visible
-from periplus.values import JsonObject
+from periplus.values import JsonObject, fields_of
 from periplus_topics.model import (
     Cascades,
     Edition,
@@ -106,7 +109,7 @@ def write_stories_json(stories: Stories, out: TextIO) -> None:
             "title": story.title, "sites": list(story.sites), "order": story.order.value,
             "disordered_links": story.disordered,
             "pages": [
-                {"url": page.url, "site": page.site, "title": page.title, "language": page.language,
+                {**fields_of(page, "url site title language"),
                     "date": iso_date(page.date),
                  "dated_by": page.date.source.value, "whole_day": page.date.whole_day, "placed_by": page.order.value}
                 for page in story.pages
@@ -146,9 +149,7 @@ def edition_values(edition: Edition, limit: int, waiting: bool) -> JsonObject:
 def _entry_json(entry: Entry, kind: str) -> JsonObject:
     pages = [
         {
-            "url": page.url,
-            "site": page.site,
-            "title": page.title,
+            **fields_of(page, "url site title"),
             "date": iso_date(page.date),
             "by": page.date.source,
         }
@@ -157,8 +158,7 @@ def _entry_json(entry: Entry, kind: str) -> JsonObject:
     return {
         "key": entry.key, "kind": kind.partition(" ")[0], "verdict": entry.verdict, "title": entry.story.title,
         "published": iso_date(entry.story.pages[0].date),
-        "updated": iso_date(entry.latest), "weight": entry.weight, "relevance": entry.relevance,
-        "sentence": entry.sentence,
+        "updated": iso_date(entry.latest), **fields_of(entry, "weight relevance sentence"),
         "keywords": list(entry.keywords), "words": entry.words, "alt": entry.alt,
         "pages": pages, "links": list(entry.story.links),
     }  # fmt: skip
@@ -272,33 +272,27 @@ SHARES = {
     Objective.DT: "of the time that could be saved",
     Objective.PA: "of the sites that could be ahead of",
 }
-MISSED_STORIES = 5
 _COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 
 
 def influence_lines(
     cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None, width: int
-) -> Iterator[str]:
+) -> list[str]:
     """The choice with what each site adds, the coverage as bars, how good that is, what is missed."""
-    stories = len(cascades.offsets) - 1
-    yield (
-        f"{count_of(len(influence.chosen), 'site')} of {number(len(cascades.sites))} that {GOALS[objective]} "
-        f"({count_of(stories, 'story', 'stories')})"
-    )
-    yield ""
     columns = 5 if any(choice.cost != 1 for choice in influence.chosen) else 4
     rows = [("", "site", "adds", "all", "posts")[:columns]]
     for place, choice in enumerate(influence.chosen, 1):
         values = (f"{choice.gain:.1%}", f"{choice.value:.1%}", number(round(choice.cost)))
         rows.append((f"  {place}", clip(cascades.sites[choice.site], 32), *values)[:columns])
     lines = list(align(rows, {0, 2, 3, 4}))
-    yield lines[0]
     room = max(width - max(map(cells, lines)) - 4, 10)
-    for line, choice in zip(lines[1:], influence.chosen, strict=True):
-        yield f"{line}  {text_bar(choice.value, room)}"
-    yield ""
-    yield from verdict_lines(influence, objective, ahead)
-    yield from _missed_lines(cascades, influence)
+    bars = ["", *(f"  {text_bar(choice.value, room)}" for choice in influence.chosen)]
+    return text_lines(
+        "influence.txt", OWN, influence=influence, cascades=cascades, goal=GOALS[objective],
+        table=[Markup(line + bar) for line, bar in zip(lines, bars, strict=True)],
+        verdict=list(verdict_lines(influence, objective, ahead)), stories=len(cascades.offsets) - 1,
+        sizes=np.diff(cascades.offsets),
+    )  # fmt: skip
 
 
 def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | None) -> Iterator[str]:
@@ -317,21 +311,6 @@ def verdict_lines(influence: Influence, objective: Objective, ahead: Holdout | N
             f"{count_of(ahead.stories, 'story', 'stories')}: {_last(ahead.later):.2%};"
             f" the busiest sites {_last(ahead.most_posts):.2%}, the best choice in hindsight {ahead.hindsight:.2%}."
         )
-
-
-def _missed_lines(cascades: Cascades, influence: Influence) -> Iterator[str]:
-    stories = len(cascades.offsets) - 1
-    if not influence.missed:
-        yield "No story is missed."
-        return
-    sizes = cascades.offsets[1:] - cascades.offsets[:-1]
-    yield (
-        f"Missed: {count_of(len(influence.missed), 'story', 'stories')} of {number(stories)}, the largest on "
-        f"{count_of(int(sizes[influence.missed[0]]), 'site')}."
-    )
-    for story in influence.missed[:MISSED_STORIES]:
-        if cascades.titles[story]:
-            yield f"      {visible(cascades.titles[story])} ({count_of(int(sizes[story]), 'site')})"
 
 
 def _last(values: Sequence[float]) -> float:
@@ -360,13 +339,12 @@ def write_influence_json(
     """
     whole: dict[str, object] = {
         "objective": objective.value, "sites": len(cascades.sites), "stories": len(cascades.offsets) - 1,
-        "budget": influence.budget,
-        "value": influence.value, "lp_bound": influence.lp_bound, "online_bound": influence.online_bound,
+        **fields_of(influence, "budget value lp_bound online_bound"),
         "share_of_bound": _share(influence.value, influence.lp_bound),
         "rule": influence.rule, "evaluations": influence.evaluations,
         "most_posts": _last(influence.most_posts),
         "chosen": [
-            {"site": cascades.sites[choice.site], "gain": choice.gain, "value": choice.value, "cost": choice.cost,
+            {"site": cascades.sites[choice.site], **fields_of(choice, "gain value cost"),
                 "adds_stories": list(choice.first_of)}
             for choice in influence.chosen
         ],

@@ -28,7 +28,7 @@ from periplus.ui.live import jobs_about
 from periplus.ui.rendering import MEDIA, SANDBOX
 from periplus.ui.safety import files_of, form_of
 from periplus.ui.state import AppState, folder_of, now, place_of, state_of
-from periplus.values import JsonObject
+from periplus.values import JsonObject, fields_of
 from periplus_topics.api import portal as work
 from periplus_topics.api.portal import KINDS, PortalReview, ReviewEntry, published_files, review_of
 from periplus_topics.api.topics import topic_names
@@ -95,9 +95,9 @@ def review(request: Request) -> Response:
     at = _at(request.query_params.get("at", ""), len(entries))
     counts = {kind: sum(entry.kind == kind for entry in review.entries) for kind in KINDS}
     values: JsonObject = {
-        "title": review.portal.title, "name": name, "portal": review.portal, "gathered": review.gathered,
-        "built": review.built, "run": review.run,
-        "covered": review.covered, "lacks": review.lacks, "decided": review.decided, "kind": kind, "counts": counts,
+        "title": review.portal.title, "name": name,
+        **fields_of(review, "portal gathered built run covered lacks decided"),
+        "kind": kind, "counts": counts,
         "total": len(entries), "at": at,
         "entries": entries[(at - 1) * PER_PAGE : at * PER_PAGE],
         "sites": review.sites[:SITES], "sites_in_all": len(review.sites),
@@ -154,10 +154,7 @@ def _schedules(state: AppState, folder: Path, portal: str) -> list[JsonObject]:
             for schedule in queue.schedules()
             if _is_about(schedule.order, portal) and word in schedule.order.command
         ]
-    return [
-        {"id": schedule.id, "period_s": schedule.period_s, "next_at": schedule.next_at, "paused": schedule.paused}
-        for schedule in schedules
-    ]
+    return [fields_of(schedule, "id period_s next_at paused") for schedule in schedules]
 
 
 def decide(request: Request) -> Response:

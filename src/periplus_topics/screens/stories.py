@@ -16,7 +16,7 @@ from periplus.model.job import JobOrder
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.state import folder_of, state_of
-from periplus.values import JsonObject
+from periplus.values import JsonObject, fields_of
 from periplus_topics.api.stories import ReadingRequest, choose_sites, stored_stories, stored_story, stories_file
 from periplus_topics.model import Cascades, Influence, Objective, Stories, Story, cascades_of_stories
 from periplus_topics.present.stories import (
@@ -156,7 +156,7 @@ def story(request: Request) -> Response:
     cited, copied = dict(reversed(story.links)), {later: (earlier, share) for later, earlier, share in story.near}
     rows = [
         {
-            "url": page.url, "site": page.site, "title": page.title, "date": page.date.when,
+            **fields_of(page, "url site title"), "date": page.date.when,
             "dated": format_date(page.date, "%d %b %Y", " %H:%M"),
             "dated_by": page.date.source.value,
             "after": delay(page.date, first) if place else "", "links_to": cited[place] + 1 if place in cited else None,

@@ -30,7 +30,7 @@ from periplus.ui import rendering
 from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of
 from periplus.ui.state import AppState, folder_of, place_of, state_of
-from periplus.values import JsonObject, frozen
+from periplus.values import JsonObject, fields_of, frozen
 from periplus_topics.api.labelling import Labelling, Sessions
 from periplus_topics.api.topical_run import harvest_of
 from periplus_topics.api.topics import (
@@ -158,9 +158,7 @@ def _last_judgement(folder: Path, topic: str) -> JsonObject:
 
 def _best(judged_page: JudgedPage) -> JsonObject:
     return {
-        "url": judged_page.page.url,
-        "title": judged_page.page.title,
-        "probability": judged_page.page.probability,
+        **fields_of(judged_page.page, "url title probability"),
         "label": judged_page.label,
     }
 

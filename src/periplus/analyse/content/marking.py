@@ -116,7 +116,7 @@ class Net(NamedTuple):
     def scores(self, rows: Sequence[Floats32]) -> Floats32:
         """float32[n], 0 to 1. rows: of n numbers, one per measure."""
         inputs = np.empty((len(self.low), len(rows[0])), dtype=np.float32)
-        for row, low, high, clipped in zip(rows, self.low, self.high, inputs, strict=True):
+        for row, low, high, clipped in zip(rows, self.low.tolist(), self.high.tolist(), inputs, strict=True):
             np.maximum(row, low, out=clipped)
             np.minimum(clipped, high, out=clipped)
         hidden = self.hidden @ inputs

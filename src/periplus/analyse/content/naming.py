@@ -52,7 +52,7 @@ def name_parts(
 
     is_content: verdict on each block. publication: author and dates of the page.
     """
-    parts = [Part.CONTENT if verdict else Part.NAVIGATION for verdict in is_content.tolist()]
+    parts = list(map((Part.NAVIGATION, Part.CONTENT).__getitem__, is_content.tolist()))
     texts, kinds = blocks.texts(), np.frombuffer(blocks.kinds, dtype=np.uint8)
     is_text = np.frombuffer(blocks.kinds.translate(IS_TEXT), dtype=np.bool)
     positions = np.frombuffer(blocks.positions, dtype=np.uint8)
@@ -153,7 +153,7 @@ def _title_block(levels: Mapping[int, int], title: str, texts: Sequence[str], pa
     ranks = [
         ((len(own), own == pieces[0], parts[place] is Part.CONTENT, -level, -place), place)
         for place, level in islice(levels.items(), HEADINGS_MOST)
-        if (own := _words(texts[place])) and f" {own} " in f" {words} "
+        if _begins_within(texts[place], words) and (own := _words(texts[place])) and f" {own} " in f" {words} "
         if parts[place] is Part.CONTENT or _may_be_headline(own, level, words, pieces)
     ]
     return max(ranks)[1] if ranks else None
@@ -164,6 +164,12 @@ def _may_be_headline(words: str, level: int, title: str, pieces: Sequence[str]) 
     if words == pieces[0]:
         return True
     return words != pieces[-1] and (level == 1 or 2 * len(words) >= len(title))
+
+
+def _begins_within(text: str, words: str) -> bool:
+    """Whether the first word is among the words: rules out most texts in a fifth of the time of `_words`."""
+    first = _WORD.search(text.lower())
+    return first is not None and first[0] in words
 
 
 def _words(text: str) -> str:

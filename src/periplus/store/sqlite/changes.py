@@ -10,13 +10,18 @@ deleted. Without followers nothing is recorded.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
+
+from xxhash import xxh3_64_intdigest
 
 from periplus.model.frontier import READ
 from periplus.model.tables import any_of
 from periplus.model.web import UrlId
 
+ROWS_AT_ONCE = 10_000
+UNSEEN = 0  # stamp of a page that changed since it was indexed; other pages practically never have it
 _READ = any_of(READ)
 _HAS_FOLLOWER = "EXISTS (SELECT 1 FROM follower)"
 REASON_TRIGGER = f"""
@@ -133,3 +138,61 @@ def evidence(connection: sqlite3.Connection, site_id: int, name: str) -> bytes |
 def write_evidence(connection: sqlite3.Connection, site_id: int, name: str, data: bytes) -> None:
     """Replaces the data of a site under a name. Call it within a transaction."""
     connection.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?)", (site_id, name, data))
+
+
+# Pages of a search index: described so that the index can be used with another copy of the collection.
+
+
+class IndexedPage(NamedTuple):
+    """A page as indexed.
+
+    stamp: 64 bits that change when the page is fetched again or its URL's state changes; parts: parts of its blocks,
+    packed, None if not classified.
+    """
+
+    url_id: UrlId
+    stamp: int
+    parts: bytes | None
+
+
+def collection_key(connection: sqlite3.Connection) -> str:
+    """Start of the first run, which identifies a collection even if it is created again. Empty without runs."""
+    row = connection.execute("SELECT started FROM run ORDER BY id LIMIT 1").fetchone()
+    return str(row[0]) if row else ""
+
+
+def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
+    """Stamp of a stored page, from the time of fetching, the body, and the URL's state."""
+    return xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
+
+
+def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
+    """All stored pages, ascending by id."""
+    find = (
+        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
+        " ORDER BY p.url_id"
+    )
+    cursor = connection.execute(find)
+    while rows := cursor.fetchmany(ROWS_AT_ONCE):
+        for url_id, *state, parts in rows:
+            yield IndexedPage(url_id, stamp_of(*state), parts)
+
+
+def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
+    """All pages of an index up to a position, ascending by id; UNSEEN for pages that changed later."""
+    changed = {UrlId(row[0]) for row in connection.execute("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
+    for page in stored_pages(connection):
+        is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
+        changed.discard(page.url_id)
+        yield page if is_seen else page._replace(stamp=UNSEEN, parts=None)
+    yield from (
+        IndexedPage(url_id, UNSEEN, None) for url_id in sorted(changed)
+    )  # removed pages that are still in the index
+
+
+def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> Iterator[int]:
+    """The next pages to process, ascending: the rest of the initial scan, else up to `most` changed pages."""
+    if place.scanned is None:
+        return iter(sorted(set(after(connection, place, most)[0])))
+    pages = connection.execute("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
+    return chain.from_iterable(pages)

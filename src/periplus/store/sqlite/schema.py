@@ -197,28 +197,36 @@ def create(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def draft_collection(folder: Path) -> Iterator[sqlite3.Connection]:
+def draft_collection(folder: Path, name: str = "") -> Iterator[sqlite3.Connection]:
     """Yields the connection of a new collection to fill.
 
-    It gets its name at the end, so that a crash leaves no incomplete collection. Raises StoreError.
+    It gets its name at the end, so that a crash leaves no incomplete collection. name: of a draft that stays after
+    an interruption, and is yielded again; StoreError deletes it. Raises StoreError.
     """
-    path, draft = folder / DATABASE, folder / f"{DATABASE}.{os.getpid()}.new"
+    path, draft = folder / DATABASE, folder / f"{DATABASE}.{name or os.getpid()}.{'kept' if name else 'new'}"
     try:
         folder.mkdir(0o700, parents=True, exist_ok=True)
         refuse_network_disk(folder)
         if path.exists():
             raise FileExistsError
-        _clear_drafts(folder)
+        _clear_drafts(folder, draft)
         try:
             draft.touch(0o600)  # the files -wal and -shm inherit its mode
             with contextlib.closing(sqlite3.connect(draft, isolation_level=None)) as connection:
-                build(connection)
+                if name:
+                    connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # only one process fills it
+                if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                    build(connection)
                 yield connection
                 # close() would do this too, but without an error if the disk is full
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             _rename_draft(draft, path)
-        finally:
             _clear_drafts(folder)
+        except StoreError:
+            _clear_drafts(folder)
+            raise
+        finally:
+            _clear_drafts(folder, draft)
     except FileExistsError:
         raise StoreError(f"{folder} holds a collection already, or is no folder. Choose another folder (-o).") from None
     except (OSError, sqlite3.OperationalError) as error:
@@ -232,11 +240,14 @@ def files_state(folder: Path) -> list[tuple[int, int, int]]:
     return [(state.st_ino, state.st_size, state.st_mtime_ns) for state in states if state.st_size]
 
 
-def _clear_drafts(folder: Path) -> None:
-    """Deletes drafts of this process and of dead processes."""
+def _clear_drafts(folder: Path, spared: Path | None = None) -> None:
+    """Deletes drafts of this process and of dead processes, and stored drafts but `spared`."""
     for path in folder.glob(f"{DATABASE}.*.new*"):
         pid = path.name.split(".")[2]
         if pid.isdecimal() and (int(pid) == os.getpid() or not process_lives(int(pid))):
+            path.unlink(missing_ok=True)
+    for path in folder.glob(f"{DATABASE}.*.kept*"):
+        if spared is None or not path.name.startswith(spared.name):
             path.unlink(missing_ok=True)
 
 

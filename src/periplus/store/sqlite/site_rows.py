@@ -493,3 +493,19 @@ def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
     """(page, subresource) of all subresources of the site's pages, distinct and ascending."""
     blocks = link_blocks(connection, _OF_SITE, (site,), PULLED_KINDS)
     return _pairs_of(block.of(block.sources != block.targets) for block in blocks)
+
+
+def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
+    """(sources, targets, statuses) of all redirects as last seen, one per source."""
+    find = (
+        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
+        " JOIN link l ON l.source = u.id"
+        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
+    )
+    hops = connection.execute(find).fetchall()
+    sources, targets, statuses, _ = zip(*hops, strict=True) if hops else ((), (), (), ())
+    return (
+        np.array(sources, np.int64),
+        np.array(targets, np.int64),
+        np.array(statuses, np.int64).clip(0, 999).astype(np.int16),
+    )

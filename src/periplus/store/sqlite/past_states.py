@@ -1,107 +1,24 @@
-"""Reads whole tables and past states of a collection in a folder for analysis engines and comparisons, and stores
-results.
-"""
+"""Past states of a collection in a folder, for comparisons: its URLs, links and pages at the end of a run."""
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from periplus.model.arrays import Ints, Ints16
-from periplus.model.dataset import ComputedTable, ResultNote
-from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows, UrlRows
 from periplus.model.page import CLICK_KINDS, LinkKind
-from periplus.model.ports import RunRecord
 from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.datasets import checked_name
-from periplus.store.sqlite import runs
 from periplus.store.sqlite.reading import SITE_OF_URL, rows
-from periplus.store.sqlite.schema import writing
 from periplus.store.sqlite.site_rows import joined_links, link_blocks
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
-
-_READ = any_of(READ)
-
-
-# Results are stored in tables `result_...`, which can be queried in SQL. A load is one transaction.
-
-_TABLES = """
-CREATE TABLE IF NOT EXISTS result (
-    name TEXT PRIMARY KEY, digest TEXT NOT NULL, dataset TEXT NOT NULL, parameters TEXT NOT NULL, program TEXT NOT NULL, made REAL NOT NULL,
-    loaded REAL NOT NULL) WITHOUT ROWID
-"""  # noqa: E501
-
-
-class FolderResults:
-    """`model.dataset.ResultStore`, within a transaction."""
-
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        self._connection, self._now = connection, now
-
-    def runs(self) -> Sequence[RunRecord]:
-        return runs.run_records(self._connection)
-
-    def dataset(self) -> str:
-        if not self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'result'").fetchone():
-            return ""
-        row = self._connection.execute("SELECT dataset FROM result LIMIT 1").fetchone()
-        return str(row[0]) if row else ""
-
-    def clear(self) -> None:
-        self._connection.execute(_TABLES)
-        names = [
-            name
-            for (name,) in self._connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE 'result\\_%' ESCAPE '\\'"
-            )
-        ]
-        for name in names:
-            self._connection.execute(f"DROP TABLE {checked_name(name)}")
-        self._connection.execute("DELETE FROM result")
-
-    def replace(self, table: ComputedTable) -> int:
-        name = checked_name(table.name)
-        columns = ", ".join(f'"{checked_name(column)}" {kind}' for column, kind in table.columns)
-        self._connection.execute(f"DROP TABLE IF EXISTS {name}")
-        self._connection.execute(f"CREATE TABLE {name} ({columns})")
-        cursor = self._connection.executemany(
-            f"INSERT INTO {name} VALUES ({', '.join('?' * len(table.columns))})", table.rows
-        )
-        self._connection.execute(f'CREATE INDEX {name}_first ON {name} ("{table.columns[0][0]}")')
-        return cursor.rowcount if cursor.rowcount > 0 else 0
-
-    def note(self, note: ResultNote) -> None:
-        self._connection.execute(_TABLES)
-        self._connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
-
-
-def take_results(connection: sqlite3.Connection, notes: Sequence[Row], tables: Iterable[ComputedTable]) -> None:
-    """Copies results of another store, unless they are equal. notes: rows of `result`. Within a transaction."""
-    connection.execute(_TABLES)
-    if connection.execute("SELECT * FROM result ORDER BY name").fetchall() != list(notes):
-        store = FolderResults(connection, 0.0)
-        store.clear()
-        for table in tables:
-            store.replace(table)
-        connection.executemany("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", notes)
-
-
-@contextlib.contextmanager
-def results(folder: Path, now: float) -> Iterator[FolderResults]:
-    """Opens a transaction for storing results. Raises NoCollection, StoreError."""
-    with writing(folder) as connection:
-        yield FolderResults(connection, now)
-
 
 FOREVER = 1e99
 PAST_FIELDS = (
@@ -264,19 +181,3 @@ def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tup
     for identity in ids:
         if (text := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
             yield UrlId(identity), Url(text[0])
-
-
-def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
-    """(sources, targets, statuses) of all redirects as last seen, one per source."""
-    find = (
-        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
-        " JOIN link l ON l.source = u.id"
-        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
-    )
-    hops = connection.execute(find).fetchall()
-    sources, targets, statuses, _ = zip(*hops, strict=True) if hops else ((), (), (), ())
-    return (
-        np.array(sources, np.int64),
-        np.array(targets, np.int64),
-        np.array(statuses, np.int64).clip(0, 999).astype(np.int16),
-    )
