@@ -353,7 +353,7 @@ def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     yield from plain
 
 
-def _modified_in(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
+def _change_dates_in(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     for line in lines:
         folded = without_marks(line)
         if (at := re.search(_MODIFICATION_WORDS, folded)) and not re.search(_WORDS_OTHER, folded):
@@ -372,7 +372,7 @@ _MODIFICATION = _DateNames(
     _MODIFICATION_METAS.split(),
     ("datemodified", "dcterms:modified", "dc:modified"),
     MODIFIED,
-    _modified_in,
+    _change_dates_in,
 )
 
 
