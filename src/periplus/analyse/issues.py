@@ -172,17 +172,6 @@ class IssueTable:
         return np.where(places >= 0, self.ids[places], 0) if len(self.ids) else places
 
 
-def issues(
-    findings: Mapping[str, IssueColumns],
-    site: AuditInput,
-    rules: AuditRules | None = None,
-    lookups: Lookups | None = None,
-) -> Iterator[Issue]:
-    """Formats the findings of `audit` one by one, in order. Bounded memory."""
-    for kind in kind_issues(findings, site, rules, lookups):
-        yield from format_issues(kind, site.urls.url)
-
-
 def kind_issues(
     findings: Mapping[str, IssueColumns],
     site: AuditInput,

@@ -15,16 +15,16 @@ from periplus.analyse.grades import field_grades
 from periplus.analyse.issues import Causes, IssueTable
 from periplus.analyse.linkgraph import places
 from periplus.api.facts import site_starts
-from periplus.api.homes import changing
+from periplus.api.homes import changing, open_reader, writing
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
 from periplus.model.ports import CHECK
 from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
+from periplus.store import checks, past_states
 from periplus.store.crawl_reads import state_tallies
-from periplus.store.sqlite import checks, past_states, reading, runs, schema
-from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.reader import CollectionReader
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 from periplus.values import Place
@@ -33,9 +33,9 @@ READ_S = 60.0
 SERVER_FIELDS = frozenset({GradedField.SECURITY, GradedField.PERFORMANCE})  # not measurable for local folders
 
 
-def ungradable_fields(connection: reading.Connection) -> frozenset[GradedField]:
+def ungradable_fields(reader: CollectionReader) -> frozenset[GradedField]:
     """Fields that cannot be graded: server-dependent ones, if all starts are local folders."""
-    starts = site_starts(connection)
+    starts = site_starts(reader)
     local = bool(starts) and all(is_folder_host(host_key(start.url)) for start in starts)
     return SERVER_FIELDS if local else frozenset()
 
@@ -43,25 +43,25 @@ def ungradable_fields(connection: reading.Connection) -> frozenset[GradedField]:
 def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     """Grades of a collection. sums: of all its issues, with the user's severities. Raises NoCollection."""
     pages_with = {(kind_sum.kind.code, kind_sum.severity): kind_sum.pages for kind_sum in sums}
-    with reading.open_reader(folder) as connection:
-        tallies = state_tallies(SqliteStatements(connection), None)
+    with open_reader(folder) as reader:
+        tallies = state_tallies(reader.statements, None)
         pages = urls_by_state(tallies)[State.FETCHED]
-        return field_grades(pages_with, pages, ungradable_fields(connection))
+        return field_grades(pages_with, pages, ungradable_fields(reader))
 
 
 def trends(folder: Path) -> tuple[TrendPoint, ...]:
     """State of the collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
-    with reading.open_reader(folder, READ_S) as connection:
-        return trend_points(connection)
+    with open_reader(folder, READ_S) as reader:
+        return trend_points(reader)
 
 
-def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
+def trend_points(reader: CollectionReader) -> tuple[TrendPoint, ...]:
     """Like `trends`; grades use the issues stored by each check, with default severities."""
-    ends, by_run = past_states.reasons_at_ends(connection), checks.pages_by_code(connection)
-    blank, kinds, points = ungradable_fields(connection), issue_kinds(), []
+    ends, by_run = past_states.reasons_at_ends(reader), checks.pages_by_code(reader)
+    blank, kinds, points = ungradable_fields(reader), issue_kinds(), []
     errors = [code for code, kind in kinds.items() if kind.severity is Severity.ERROR]
-    faulty, answers = checks.pages_with(connection, errors), past_states.answers_by_run(connection)
-    for run in runs.run_records(connection):
+    faulty, answers = checks.pages_with(reader, errors), past_states.answers_by_run(reader)
+    for run in reader.runs():
         states = Counter[State]()
         for reason, urls in ends[run.id].items():
             states[STATE_OF[Reason(reason)]] += urls
@@ -90,16 +90,16 @@ def trend_points(connection: reading.Connection) -> tuple[TrendPoint, ...]:
 
 def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
     """Stores the issues of a run for later comparison. place: a folder or a database address."""
-    with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
+    with changing(place, alone=False) as (folder, follow), writing(folder, follow) as statements:
         for kind in issues.kinds:
             keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
-            checks.store_issues(connection, run_id, ((kind.kind.code, page, related) for page, related in keys))
+            checks.store_issues(statements, run_id, ((kind.kind.code, page, related) for page, related in keys))
 
 
 def baseline_run(folder: Path, name: str) -> int:
     """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
-    with reading.open_reader(folder) as connection:
-        ended = [run.id for run in runs.run_records(connection) if run.kind == CHECK and run.state == "done"]
+    with open_reader(folder) as reader:
+        ended = [run.id for run in reader.runs() if run.kind == CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
     if name.isascii() and name.isdigit() and int(name) in ended:
@@ -110,20 +110,20 @@ def baseline_run(folder: Path, name: str) -> int:
 
 def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
     """Issues that the run did not have. A different wording or severity does not make an issue new."""
-    with reading.open_reader(folder) as connection:
+    with open_reader(folder) as reader:
         return issues.of(
             kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
             for kind in issues.kinds
-            for before in [stored_keys(issues, checks.issues_of(connection, run_id, kind.kind.code))]
+            for before in [stored_keys(issues, checks.issues_of(reader, run_id, kind.kind.code))]
         )
 
 
-def seen_since(connection: reading.Connection, issues: IssueTable, causes: Causes) -> Causes:
+def seen_since(reader: CollectionReader, issues: IssueTable, causes: Causes) -> Causes:
     """Adds to each cause the start time of the first check that saw one of its issues."""
     kind, since = causes.issues, np.full(len(causes.issues), np.inf)
     keys = pair_keys(issues, kind.pages, kind.related)
-    for run, started in checks.runs_with(connection, kind.kind.code):  # latest first
-        since[np.isin(keys, stored_keys(issues, checks.issues_of(connection, run, kind.kind.code)))] = started
+    for run, started in checks.runs_with(reader, kind.kind.code):  # latest first
+        since[np.isin(keys, stored_keys(issues, checks.issues_of(reader, run, kind.kind.code)))] = started
     first = np.minimum.reduceat(since, causes.starts[:-1]) if len(causes) else since
     return dataclasses.replace(causes, since=np.where(np.isinf(first), np.nan, first))
 
