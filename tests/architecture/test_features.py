@@ -219,14 +219,14 @@ from pathlib import Path
 from interface import client
 from periplus.api.searching import pages_with
 from periplus.errors import UsageError
-from periplus.store.sqlite import reading
+from periplus.api.homes import open_reader
 folder = Path(sys.argv[1])
 asking = client(folder.parent)
 print(*(asking.get(path).status_code for path in ("/", "/c/c/t/pages", "/surveys", "/c/c/survey")))
 print("/surveys" in asking.get("/").text, 'value="survey"' in asking.get("/").text)
 try:
-    with reading.open_reader(folder) as connection:
-        pages_with(folder, SqliteReader(connection), "set", "target")
+    with open_reader(folder) as reader:
+        pages_with(folder, reader, "set", "target")
 except UsageError as error:
     print(error)
 """
