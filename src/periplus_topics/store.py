@@ -29,10 +29,7 @@ def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
 
 def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     """Creates or updates a portal and keeps its decisions. Call it within a transaction."""
-    upsert = (
-        "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
-        " SET settings = excluded.settings"
-    )
+    upsert = "INSERT INTO portal VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET settings = excluded.settings"
     connection.execute(upsert, (portal.name, json.dumps(asdict(portal))))
 
 

@@ -6,8 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, groupby, islice, repeat
-from pathlib import Path
+from itertools import groupby, islice, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +26,6 @@ from periplus.analyse.audit_input import (
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import (
     AuditRules,
-    Causes,
     IssueTable,
     KindIssues,
     Lookups,
@@ -37,7 +35,7 @@ from periplus.analyse.issues import (
     without,
     words_of,
 )
-from periplus.analyse.linkgraph import places, places_in_sorted, resolve_redirects
+from periplus.analyse.linkgraph import places_in_sorted, resolve_redirects
 from periplus.analyse.sizes import SizeInput, media_places, pulled_bytes
 from periplus.analyse.verdicts import (
     TEXT_CHARS,
@@ -51,11 +49,9 @@ from periplus.analyse.verdicts import (
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import COMPLETE_REASONS, MissingPages, UrlEvidence
 from periplus.api.facts import Start, known_sizes
-from periplus.api.homes import changing, open_reader, writing
 from periplus.api.page_notes import notes_of_site
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
-from periplus.errors import UsageError
 from periplus.model.arrays import Ints, Ints32, Mask, Unsigned8
 from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
@@ -72,7 +68,7 @@ from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
-from periplus.values import Place, frozen
+from periplus.values import frozen
 
 NEAR_PAGES = 20_000  # texts compared by default: about 1 ms and 1 kB of memory each
 UNMARKED_PAGES = 500  # of them without a stored split into content and navigation: up to 20 ms each
@@ -556,56 +552,3 @@ def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
             others = ([text or None for text in column] for column in (words.related, words.anchor, words.position))
             places = ([number or None for number in column] for column in (words.line, words.column))
             yield from zip(words.url, *map(repeat, about), words.detail, *others, words.cause, *places, strict=False)
-
-
-def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
-    """Stores the issues of a run for later comparison. place: a folder or a database address."""
-    with changing(place, alone=False) as (folder, follow), writing(folder, follow) as statements:
-        for kind in issues.kinds:
-            keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
-            checks.store_issues(statements, run_id, ((kind.kind.code, page, related) for page, related in keys))
-
-
-def baseline_run(folder: Path, name: str) -> int:
-    """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
-    with open_reader(folder) as reader:
-        ended = [run.id for run in reader.runs() if run.kind == CHECK and run.state == "done"]
-    if name == "last" and ended:
-        return ended[-1]
-    if name.isascii() and name.isdigit() and int(name) in ended:
-        return int(name)
-    choices = f"finished checks are the runs {', '.join(map(str, ended))}" if ended else "no check has finished yet"
-    raise UsageError(f"no check {name!r} to compare with: {choices}")
-
-
-def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
-    """Issues that the run did not have. A different wording or severity does not make an issue new."""
-    with open_reader(folder) as reader:
-        return issues.of(
-            kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
-            for kind in issues.kinds
-            for before in [stored_keys(issues, checks.issues_of(reader, run_id, kind.kind.code))]
-        )
-
-
-def seen_since(reader: CollectionReader, issues: IssueTable, causes: Causes) -> Causes:
-    """Adds to each cause the start time of the first check that saw one of its issues."""
-    kind, since = causes.issues, np.full(len(causes.issues), np.inf)
-    keys = pair_keys(issues, kind.pages, kind.related)
-    for run, started in checks.runs_with(reader, kind.kind.code):  # latest first
-        since[np.isin(keys, stored_keys(issues, checks.issues_of(reader, run, kind.kind.code)))] = started
-    first = np.minimum.reduceat(since, causes.starts[:-1]) if len(causes) else since
-    return dataclasses.replace(causes, since=np.where(np.isinf(first), np.nan, first))
-
-
-def pair_keys(issues: IssueTable, pages: Ints, related: Ints) -> Ints:
-    """int64[pairs]: a key for each pair of URL indices. related -1: no URL. Key -1: a URL outside the collection."""
-    keys: Ints = pages * (len(issues.url) + 1) + related + 1
-    return np.where((pages < 0) | (related < -1), -1, keys)
-
-
-def stored_keys(issues: IssueTable, rows: Iterable[tuple[int, int]]) -> Ints:
-    """Keys, as from `pair_keys`, of the pairs of ids that `store_issues` stored."""
-    pages, related = np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2).T
-    other = places(issues.ids, related)
-    return pair_keys(issues, places(issues.ids, pages), np.where(related == 0, -1, np.where(other < 0, -2, other)))

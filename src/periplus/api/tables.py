@@ -16,10 +16,10 @@ import numpy as np
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import Causes, IssueTable, by_severity, faults
-from periplus.api.audit import issue_rows, seen_since
+from periplus.api.audit import issue_rows
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
-from periplus.api.grading import grades_now, trends
+from periplus.api.grading import grades_now, seen_since, trends
 from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes

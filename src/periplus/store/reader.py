@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from periplus.errors import UsageError
 from periplus.model.frontier import TrapTally, WorkerRow
-from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position, SamePage
+from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position
 from periplus.model.ports import RunRecord
+from periplus.model.results import SamePage
 from periplus.model.tables import ALL_URLS, BAD_LINKS, HAS_PAGE, LINKS, PAGE, Row, Table, any_of, row_maker
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Headers, Reason, State, StateTally, UrlFacts
 from periplus.model.web import SiteKey, Url, UrlId

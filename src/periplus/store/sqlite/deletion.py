@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from periplus.errors import UsageError
+from periplus.features import stored_tables
 from periplus.model.arrays import Ints
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.frontier import PRIORITY_WITHOUT_DEPTH
@@ -385,7 +386,10 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
     dictionaries = connection.execute(
         f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
     ).fetchall()
-    connection.execute(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
+    for table in stored_tables():
+        if table.url:
+            of_pages = f"{table.url} IN (SELECT text FROM url WHERE id IN {_BATCH})"
+            connection.execute(f"DELETE FROM {table.name} WHERE {of_pages}", this)
     for statement in _OWN:
         connection.execute(statement, this)
     listed = connection.execute(
