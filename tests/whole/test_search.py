@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -14,9 +15,11 @@ import tantivy
 from voyage import PATIENCE_S
 
 import periplus
+from periplus.analyse.content.evidence import SiteEvidence
+from periplus.api import marks, searching
 from periplus.api import search_index as index_follower
-from periplus.api import searching
 from periplus.api.crawling import finish_indexing, start_indexing
+from periplus.api.marks import EVIDENCE
 from periplus.api.search_index import IndexWorker, catch_up
 from periplus.api.searching import Search, SearchedFolder, standing
 from periplus.children import finish_child, stop_child
@@ -24,7 +27,8 @@ from periplus.model.job import JobProgress
 from periplus.retrieval import index as search_index
 from periplus.retrieval.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
 from periplus.settings import Searching
-from periplus.store.sqlite import changes, reading, site_rows, text_rows
+from periplus.store import changes, site_rows, text_rows
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -202,6 +206,30 @@ def test_the_order_of_pages_and_links_to_them_does_not_matter(folder, tmp_path, 
     assert contents(folder) == from_scratch(folder, tmp_path)
 
 
+def pages_learned(folder):
+    with contextlib.closing(reading.connect(folder)) as connection:
+        stored = [changes.evidence(connection, site, EVIDENCE) for site in SqliteReader(connection).site_names()]
+    return sum(SiteEvidence.from_bytes(evidence).pages for evidence in stored if evidence)
+
+
+def test_a_lot_is_marked_with_the_evidence_of_all_its_pages(folder, monkeypatch):
+    """A page that changes while its lot waits counts once."""
+    seen, real = [], marks.page_context
+    monkeypatch.setattr(marks, "page_context", lambda *page, **more: seen.append(page[1].pages) or real(*page, **more))
+    with IndexWorker(folder) as follower, contextlib.closing(sqlite3.connect(folder / "collection.db")) as other:
+        while follower.step():
+            pass
+        assert (seen, pages_learned(folder)) == ([], 0)
+        changed = [row[0] for row in other.execute("SELECT url_id FROM page LIMIT 3")]
+        with other:
+            changes.note(other, changed)
+        assert follower.step() == len(changed)
+        follower.index_lot()
+        assert seen == [31] * 31
+        assert not follower.mark_again()
+    assert pages_learned(folder) == 31
+
+
 @pytest.mark.parametrize("room", [0, 3_000, 1 << 30])
 @pytest.mark.parametrize("beside", [False, True])
 def test_links_are_scanned_once_and_pages_indexed_once_for_any_number(folder, tmp_path, monkeypatch, beside, room):
@@ -246,7 +274,7 @@ def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
     )
     with contextlib.closing(reading.connect(folder)) as connection:
         assert sorted(SqliteReader(connection).site_names().values()) == ["e.org", "other.org"]
-        assert site_rows.sites_read(connection) == ["e.org"]
+        assert site_rows.sites_read(SqliteReader(connection)) == ["e.org"]
     assert catch_up(folder)
     assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
 

@@ -242,14 +242,14 @@ def _dates(
     yield "meta", _machine(head.metas, names.metas)
     yield "microdata", _machine(signs.items, names.items)
 
-    def parsed(texts: NumberedTexts) -> list[tuple[int, WrittenDate | None]]:
+    def dates_in(texts: NumberedTexts) -> list[tuple[int, WrittenDate | None]]:
         return [(mark, _parse_date(text, language)) for mark, text in texts if mark & MODIFIED == names.mark]
 
-    times = parsed(signs.times)
+    times = dates_in(signs.times)
     # a `time` element with a class for dates counts first, if it is not that of a modification
     named = [date for mark, date in times if date and mark & DATE and not names.mark]
     yield "time", named or _unless_list(date for _, date in times)
-    yield "class", _unless_list(date for _, date in parsed(signs.dates))
+    yield "class", _unless_list(date for _, date in dates_in(signs.dates))
     yield "text", names.of_texts(lines, language)
 
 

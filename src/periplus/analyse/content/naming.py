@@ -153,7 +153,7 @@ def _title_block(levels: Mapping[int, int], title: str, texts: Sequence[str], pa
     ranks = [
         ((len(own), own == pieces[0], parts[place] is Part.CONTENT, -level, -place), place)
         for place, level in islice(levels.items(), HEADINGS_MOST)
-        if _begins_within(texts[place], words) and (own := _words(texts[place])) and f" {own} " in f" {words} "
+        if (own := _words(texts[place])) and f" {own} " in f" {words} "
         if parts[place] is Part.CONTENT or _may_be_headline(own, level, words, pieces)
     ]
     return max(ranks)[1] if ranks else None
@@ -164,12 +164,6 @@ def _may_be_headline(words: str, level: int, title: str, pieces: Sequence[str]) 
     if words == pieces[0]:
         return True
     return words != pieces[-1] and (level == 1 or 2 * len(words) >= len(title))
-
-
-def _begins_within(text: str, words: str) -> bool:
-    """Whether the first word is among the words: rules out most texts in a fifth of the time of `_words`."""
-    first = _WORD.search(text.lower())
-    return first is not None and first[0] in words
 
 
 def _words(text: str) -> str:
