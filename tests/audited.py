@@ -9,7 +9,7 @@ import numpy as np
 
 from periplus.analyse.audit import audit, issue_kinds
 from periplus.analyse.audit_input import POSITIONS, AuditInput, AuditUrls, LinkFacts, PageTraits, Remarks, text_keys
-from periplus.analyse.issues import IssueTable, KindIssues, by_severity, issues, texts
+from periplus.analyse.issues import IssueTable, KindIssues, by_severity, format_issues, kind_issues, texts
 from periplus.analyse.sizes import KINDS
 from periplus.analyse.verdicts import RedirectColumns
 from periplus.model.audit import VERDICTS, Fault, Issue, Severity, SharedCause, Verdict
@@ -17,6 +17,13 @@ from periplus.model.graph import REASONS
 from periplus.model.page import LinkKind, Position
 from periplus.model.visit import Reason
 from periplus.urls.canonical import url_id
+
+
+def issues(findings, site, rules=None, lookups=None):
+    """The findings of `audit` one by one, in order."""
+    for kind in kind_issues(findings, site, rules, lookups):
+        yield from format_issues(kind, site.urls.url)
+
 
 PAGE = {
     "title": None,  # its own

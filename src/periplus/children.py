@@ -18,12 +18,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from periplus.model.job import JobProgress
-from periplus.values import PIPES
+from periplus.values import PIPES, Place
 
 TELL_EVERY_S = 0.5
 AGAIN_S = 2.0  # before a signal without effect is sent again
@@ -31,6 +32,9 @@ _CHUNK_BYTES = 65_536  # capacity of a pipe
 # descriptors that are not connections: the collection, the index, locks, pipes, modules being loaded
 OTHER_DESCRIPTORS = 32
 PER_REQUEST = 2  # each request's connection, and one that is kept for the next
+INDEX_LOOK_S = 0.2
+# for the indexing process: with more threads, spinning on small arrays took a third of all time
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 ENOUGH = 8_192  # descriptors for the greatest concurrency that can be set
 _RUNNER_DIED = threading.Event()
 
@@ -255,3 +259,36 @@ def raised_limit() -> int | None:
     if target > soft:
         resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
     return target
+
+
+def waited_s() -> float:
+    """Seconds that this process waited for a processor; 0 where the system does not report it."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text("ascii").split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def start_indexing(place: Place) -> subprocess.Popen[bytes]:
+    """Starts a process that indexes pages during the crawl, see `api.search_index`. If it dies, the next search does
+    its work.
+    """
+    words = ("-m", "periplus.api.search_index")
+    order = str(place.absolute()) if isinstance(place, Path) else place
+    return start_child(*words, order=order, env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE)
+
+
+def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress], bool]) -> None:
+    """Waits after the crawl until the process has indexed all pages, or stop returns True.
+
+    stop: called with the indexing progress; 0 of 0 while the process reports none.
+    """
+    assert child.stdout is not None
+    lines, indexing = ProgressLines(child.stdout.fileno()), JobProgress(note="indexing")
+    send(child, "end")
+    try:
+        while not stop(indexing := lines.newest(indexing)) and child.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(INDEX_LOOK_S)
+    finally:
+        stop_child(child)  # nothing is lost: the next search does the rest

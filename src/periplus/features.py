@@ -54,6 +54,26 @@ class NavEntry(NamedTuple):
     starts: tuple[str, ...] = ()
 
 
+class StoredTable(NamedTuple):
+    """A table of users' decisions that a feature adds to every collection, in folders and databases.
+
+    It moves with the collection, and is changed in the copy of a collection in a database and then written back.
+    columns: `name kind, name kind` with kind text, integer, real or bytes; no value may be missing. key: columns that
+    identify a row, separated by commas.
+    url: a column with the URL of a page; the rows of deleted pages are deleted.
+    """
+
+    name: str
+    columns: str
+    key: str
+    url: str = ""
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Kinds of the columns by name."""
+        return dict(column.split() for column in self.columns.split(", "))
+
+
 class Feature(NamedTuple):
     """The parts of a feature. A text that is no sentence, path or file name is a place; a mapping has places by name.
 
@@ -61,6 +81,7 @@ class Feature(NamedTuple):
     policies: functions of a store and a CrawlOrder that return the policy of a crawl, by kind of run;
     rules: rules of choice of a survey, functions of budget and number of sites;
     presets: kinds of jobs in the first form, each a `periplus.jobs.presets.Preset`;
+    stored_tables: tables that it adds to every collection;
     tables: the tables of its stored results, a mapping of `periplus.api.tables.ResultTable` by name;
     in_use: a function of a collection's folder: whether the feature has stored something there;
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
@@ -85,6 +106,7 @@ class Feature(NamedTuple):
     policies: Mapping[str, str] = {}
     rules: Mapping[str, str] = {}
     presets: Mapping[str, str] = {}
+    stored_tables: tuple[StoredTable, ...] = ()
     tables: str = ""
     in_use: str = ""
     routes: str = ""
@@ -102,7 +124,9 @@ class Feature(NamedTuple):
     services: Mapping[str, str] = {}
 
 
-PLACES = tuple(name for name in Feature._field_defaults if name not in ("templates", "navigation", "files"))
+PLACES = tuple(
+    name for name in Feature._field_defaults if name not in ("templates", "navigation", "files", "stored_tables")
+)
 """The fields of Feature that have places."""
 
 
@@ -189,6 +213,12 @@ def features() -> Mapping[str, Feature]:
     warning.
     """
     return {name: _packages()[name][1] for name in _packages()}
+
+
+@cache
+def stored_tables() -> tuple[StoredTable, ...]:
+    """The tables that features add to every collection."""
+    return tuple(table for feature in features().values() for table in feature.stored_tables)
 
 
 @cache

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 from periplus.acquire.clock import SystemClock
@@ -44,7 +43,7 @@ from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_name, site_scope
 from periplus.values import frozen
 from periplus_archives.exchanges import Filler, exchanges, shared_bodies
-from periplus_archives.files import ArchiveFile, ArchiveReader, Payloads, archive_files, main_page
+from periplus_archives.files import CUTS, ArchiveFile, ArchiveReader, Payloads, archive_files, main_page, seconds_of
 from periplus_archives.wacz import WaczNote, write_wacz
 
 
@@ -121,7 +120,6 @@ BLOCK_MARGIN_BYTES = 65_536  # room for the HTTP header before the body
 LOOK_RECORDS = 200  # records between two calls of `watch`
 # Settings accepted from an archive. Others (limits, patterns) could be crafted to harm the importer.
 ACCEPTED_SETTINGS = ("scope", "max_depth")
-_CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 GAP_S = 86_400.0  # files of one crawl follow each other sooner than this; captures of other dates seldom do
 _ONCE = Politeness(retries=0)  # reading an archive again gives the same result
 
@@ -210,10 +208,9 @@ def _times(file: ArchiveFile, until: float) -> Iterator[float]:
     """Times of the responses in a file up to `until`, in seconds since the epoch."""
     with ArchiveReader(file, 0) as reader:
         for record in reader:
-            if record.kind in ("response", "revisit"):
-                with contextlib.suppress(ValueError):
-                    if (started := _start_time(record)) <= until:
-                        yield started
+            started = _start_time(record)
+            if record.kind in ("response", "revisit") and started is not None and started <= until:
+                yield started
 
 
 def _sum_results(done: Sequence[ImportResult]) -> ImportResult:
@@ -242,7 +239,7 @@ def origin_of_archives(
                 fields = _warc_fields(record.block) if record.kind == "warcinfo" else {}
                 settings = settings or _settings(fields.get("periplus-settings", ""))
                 starts = starts or tuple(canonical(text) for text in fields.get("periplus-starts", "").split())
-                starts = starts or ((_url_of(record),) if _is_page(record) else ())
+                starts = starts or ((first,) if (first := _page_url(record)) else ())
                 if starts:
                     break
     if not starts:
@@ -271,17 +268,11 @@ def _settings(text: str) -> Settings | None:
         return None
 
 
-def _is_page(record: ArchiveRecord) -> bool:
+def _page_url(record: ArchiveRecord) -> Url | None:
+    """The URL of a record that is a page, or None."""
     answer = http_answer(record.block) if record.kind == "response" and not _is_aside(record) else None
-    try:
-        return bool(
-            answer
-            and answer[0] == 200
-            and media_type(answer[1])[0] in ("text/html", "application/xhtml+xml")
-            and _url_of(record)
-        )
-    except InvalidUrl:
-        return False
+    is_page = answer and answer[0] == 200 and media_type(answer[1])[0] in ("text/html", "application/xhtml+xml")
+    return _url_of(record) if is_page else None
 
 
 class _Import:
@@ -353,9 +344,9 @@ class _Import:
     def _take(self, filler: Filler, record: ArchiveRecord) -> None:
         if record.kind not in ("response", "revisit", "metadata") or _is_aside(record):
             return
-        try:
-            url, started = _url_of(record), _start_time(record)
-        except (InvalidUrl, ValueError):
+        started = _start_time(record)
+        url = _url_of(record) if started is not None else None
+        if url is None or started is None:
             self._left_out += record.kind != "metadata"
             return
         if started > self._until:
@@ -382,7 +373,7 @@ class _Import:
     ) -> Visit | None:
         answer = http_answer(record.block)
         if record.kind == "revisit":
-            answer = self._resolve_revisit(filler, record, answer)
+            answer = self._resolve_revisit(filler, record, request, answer)
         if answer is None:
             return None
         status, headers, body = answer
@@ -392,7 +383,7 @@ class _Import:
             return Visit(request, started, 0.0, Unchanged(headers)) if is_there else None
         if (digest := record.fields.get("warc-payload-digest", "")) and 200 <= status < 300:
             self._payloads.add(url_id(request.url), digest)
-        cut = Cut.BODY_LIMIT if record.is_cut else _CUTS.get(record.fields.get("warc-truncated", ""), Cut.NONE)
+        cut = Cut.BODY_LIMIT if record.is_cut else CUTS.get(record.fields.get("warc-truncated", ""), Cut.NONE)
         kind = media_type(headers)[0]
         if not 200 <= status < 300:
             cut = Cut.NONE
@@ -405,7 +396,7 @@ class _Import:
         return _restore_headers(visit_of(response, self._settings.limits), headers)
 
     def _resolve_revisit(
-        self, filler: Filler, record: ArchiveRecord, answer: tuple[int, Headers, bytes] | None
+        self, filler: Filler, record: ArchiveRecord, request: Request, answer: tuple[int, Headers, bytes] | None
     ) -> tuple[int, Headers, bytes] | None:
         """Resolves a revisit record to the response it refers to: 304 if the page is unchanged, None if the bytes are
         not stored.
@@ -425,7 +416,7 @@ class _Import:
         if source is None or earlier is None:
             return None
         status, headers = answer[:2] if answer else earlier
-        if source == url_id(_url_of(record)):
+        if source == url_id(request.url):
             return 304, _without_lengths(headers), b""  # the stored state is still right
         body = filler.body(source)
         return None if body is None else (status, _without_lengths(headers), body)
@@ -438,9 +429,8 @@ class _Import:
         digest = record.fields.get("warc-payload-digest", "")
         if digest and (holder := self._payloads.holder(digest, source)) is not None:
             return holder
-        try:
-            date = _seconds(record.fields.get("warc-refers-to-date", ""))
-        except ValueError:
+        date = seconds_of(record.fields.get("warc-refers-to-date", ""))
+        if date is None:
             return None if digest else source
         state = None if source is None else filler.stored_url(source)
         return source if state is not None and abs(state[2] - date) < 1.0 else None
@@ -468,23 +458,19 @@ def _mark_absent(candidate: Candidate) -> Candidate:
     return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
 
 
-def _url_of(record: ArchiveRecord) -> Url:
-    """Raises InvalidUrl. Some programs write the URL between < and >, following the grammar of WARC 1.0."""
-    url = canonical(record.fields.get("warc-target-uri", "").strip("<>"))
-    if not url.startswith(("http://", "https://")):
-        raise InvalidUrl(f"{url} is not fetched by HTTP")
-    return url
+def _url_of(record: ArchiveRecord) -> Url | None:
+    """None for a URL that is invalid or of another scheme. Some programs write it between < and >, following the
+    grammar of WARC 1.0.
+    """
+    with contextlib.suppress(InvalidUrl):
+        url = canonical(record.fields.get("warc-target-uri", "").strip("<>"))
+        return url if url.startswith(("http://", "https://")) else None
+    return None
 
 
-def _start_time(record: ArchiveRecord) -> float:
-    """WARC-Date in seconds since the epoch. Raises ValueError."""
-    return _seconds(record.fields.get("warc-date", ""))
-
-
-def _seconds(date: str) -> float:
-    text = date.rstrip("Zz")
-    whole, _, part = text.partition(".")
-    return datetime.fromisoformat(f"{whole}.{part[:6].ljust(6, '0')}+00:00").timestamp()
+def _start_time(record: ArchiveRecord) -> float | None:
+    """WARC-Date in seconds since the epoch; None if it is invalid."""
+    return seconds_of(record.fields.get("warc-date", ""))
 
 
 def _is_aside(record: ArchiveRecord) -> bool:

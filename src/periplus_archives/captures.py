@@ -22,7 +22,7 @@ from periplus.model.web import Url
 from periplus.settings import FetchLimits
 from periplus.store.warc import PURPOSE, capture_key, http_answer, original
 from periplus.urls.canonical import canonical
-from periplus_archives.files import RECORDS, ArchiveFile, ArchiveReader, MemberPlace, archive_files
+from periplus_archives.files import CUTS, RECORDS, ArchiveFile, ArchiveReader, MemberPlace, archive_files, seconds_of
 
 # Positions of records are taken from an index if it lists the file; contents are always taken from the record itself.
 # Files that no index lists are scanned once.
@@ -33,7 +33,6 @@ MOST_TWINS = 8  # records with the digest of a revisit to try
 _INDEXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
 # positions of (offset, file) in CDX lines with 11 and 9 fields
 _CDX_PLACES = {11: (9, 10), 9: (7, 8)}
-_TRUNCATION_CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
 _INSERT = "INSERT INTO capture VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _TABLE = """CREATE TABLE capture (
     key TEXT NOT NULL, url TEXT NOT NULL, taken REAL NOT NULL, status INTEGER NOT NULL, digest TEXT NOT NULL,
@@ -144,14 +143,14 @@ class FileArchive:
         if answer is None or answer[0] == 304:  # 304: the response to a conditional request
             return None
         status, headers, body = answer
-        cut = _TRUNCATION_CUTS.get(source.fields.get("warc-truncated", ""), Cut.NONE)
+        cut = CUTS.get(source.fields.get("warc-truncated", ""), Cut.NONE)
         if source.is_cut or len(body) > self._limits.body_bytes:
             body, cut = body[: self._limits.body_bytes], Cut.BODY_LIMIT
         address = record.fields.get("warc-ip-address", "")
         sent = original(headers)
         return Response(
             request,
-            _seconds(record.fields.get("warc-date", "")) or capture.taken,
+            seconds_of(record.fields.get("warc-date", "")) or capture.taken,
             0.0,
             status,
             headers,
@@ -182,7 +181,7 @@ class FileArchive:
         if digest:
             find = "SELECT rowid FROM capture WHERE digest = ? AND NOT is_revisit ORDER BY url = ? DESC LIMIT ?"
             rows = self._connection.execute(find, (digest, source, MOST_TWINS)).fetchall()
-        date = _seconds(record.fields.get("warc-refers-to-date", ""))
+        date = seconds_of(record.fields.get("warc-refers-to-date", ""))
         if not rows and source and date is not None:
             find = "SELECT rowid FROM capture WHERE key = ? AND abs(taken - ?) < 1 AND NOT is_revisit LIMIT ?"
             rows = self._connection.execute(find, (capture_key(source), date, MOST_TWINS)).fetchall()
@@ -246,7 +245,7 @@ class FileArchive:
         """Lists the captures of a file by scanning it."""
         with ArchiveReader(file, HEAD_BYTES) as reader:
             for record in reader:
-                taken, url = _seconds(record.fields.get("warc-date", "")), _target(record)
+                taken, url = seconds_of(record.fields.get("warc-date", "")), _target(record)
                 is_answer = record.kind in ("response", "revisit") and PURPOSE.lower() not in record.fields
                 if not is_answer or taken is None or not url.startswith(("http://", "https://")):
                     continue
@@ -271,15 +270,6 @@ def _target(record: ArchiveRecord) -> str:
 def _bare(digest: str) -> str:
     """The digest without the name of the algorithm, which indexes omit."""
     return digest.rpartition(":")[2].upper()
-
-
-def _seconds(date: str) -> float | None:
-    """WARC-Date in seconds since the epoch, or None if it is invalid."""
-    whole, _, part = date.rstrip("Zz").partition(".")
-    try:
-        return datetime.fromisoformat(f"{whole}.{part[:6].ljust(6, '0')}+00:00").timestamp()
-    except ValueError:
-        return None
 
 
 def _lines(file: BinaryIO) -> Iterator[_Line]:

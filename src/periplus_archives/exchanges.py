@@ -21,6 +21,7 @@ from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import SqliteReader
 
+_VisitColumns = tuple[int, int, Url, str, float, float, str, int, str, str]  # of _EXCHANGES, as in `Exchange`
 BLOCK_ROWS = 100  # rows with packed bodies fetched at a time: about 2 MB
 # A body belongs to the last visit of its URL that fetched one; if the page was moved to another URL, to the visit of
 # the alias.
@@ -47,30 +48,12 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
     cursor = connection.execute(_EXCHANGES)
     while block := cursor.fetchmany(BLOCK_ROWS):
         for row in block:
-            (
-                identity,
-                run_id,
-                url,
-                purpose,
-                started,
-                took_s,
-                outcome,
-                status,
-                detail,
-                address,
-                head,
-                data,
-                dictionary_id,
-                text,
-                cut,
-                body_id,
-                sent,
-            ) = row
+            data, dictionary_id, text, cut, body_id, sent = row[11:]
             body = contents.restore(data, dictionary_id, text) if data else None
             if sent is not None and body is not None:  # the rendered page is not a server's response
                 body, body_id = unpack_original(sent), 0
-            visit = (started, took_s, outcome, status, detail, address)
-            yield Exchange(identity, run_id, Url(url), purpose, *visit, unpack_headers(head), body, cut, body_id)
+            visit: _VisitColumns = row[:10]
+            yield Exchange(*visit, unpack_headers(row[10]), body, cut, body_id)
 
 
 _WITH_BODY = (

@@ -12,14 +12,15 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import zstandard
 
 from periplus.errors import UsageError
 from periplus.model.collection import ArchiveRecord
+from periplus.model.visit import Cut
 from periplus.model.web import UrlId
 from periplus.values import frozen
 
@@ -125,6 +126,19 @@ def main_page(path: Path) -> str:
     return ""
 
 
+CUTS = {"disconnect": Cut.SHORT, "time": Cut.TIME_LIMIT, "length": Cut.BODY_LIMIT, "unspecified": Cut.SHORT}
+"""Of the body of a record, by its WARC-Truncated."""
+
+
+def seconds_of(date: str) -> float | None:
+    """WARC-Date in seconds since the epoch, or None if it is invalid."""
+    whole, _, part = date.rstrip("Zz").partition(".")
+    try:
+        return datetime.fromisoformat(f"{whole}.{part[:6].ljust(6, '0')}+00:00").timestamp()
+    except ValueError:
+        return None
+
+
 class ArchiveReader:
     """Iterates over the records of a file. ARC records are converted to WARC records.
 
@@ -165,9 +179,7 @@ class ArchiveReader:
     def __enter__(self) -> ArchiveReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stack.close()
 
     @property

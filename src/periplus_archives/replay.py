@@ -275,7 +275,7 @@ class ServerSource:
 
     # requests --------------------------------------------------------------------------------------------------------
 
-    def _get(self, address: str, fields: tuple[str, ...] = ()) -> Answering:
+    def _get(self, address: str) -> Answering:
         """An answer of the server after its own redirects. Raises _Refusal if its robots.txt disallows the request."""
         for _ in range(MOST_HOPS):
             try:
@@ -283,7 +283,7 @@ class ServerSource:
             except InvalidUrl:
                 raise _Refusal(f"the archive returned an invalid address: {address}") from None
             yield from self._check_robots(url)
-            response = yield Request(url, Purpose.PART, fields=fields)
+            response = yield Request(url, Purpose.PART)
             location = response.headers.get("location")
             if response.status not in REDIRECTS or not location or is_capture(response.headers):
                 return response

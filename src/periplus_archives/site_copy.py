@@ -19,9 +19,9 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.present.markup import macros
 from periplus.present.wording import REASON_WORDS, count_of
+from periplus.store.site_rows import redirect_hops
 from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.site_rows import redirect_hops
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
@@ -116,7 +116,7 @@ class _Copy:
     def _other_paths(self) -> dict[UrlId, str]:
         """Paths for redirects and aliases, which point to the file of their target."""
         leads = dict(other_addresses(self._connection))
-        sources, targets, _ = redirect_hops(self._connection)
+        sources, targets, _ = redirect_hops(SqliteReader(self._connection))
         leads |= dict(zip(map(UrlId, sources.tolist()), map(UrlId, targets.tolist()), strict=True))
         paths: dict[UrlId, str] = {}
         for source in leads:

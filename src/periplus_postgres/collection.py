@@ -12,8 +12,7 @@ from periplus.api.collection import Collection
 from periplus.api.homes import folder_of, home_of, reader_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.reader import CollectionReader
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.published import withdraw
 from periplus_postgres.segments import object_storage, swept
@@ -47,20 +46,20 @@ class DatabaseCollection(Collection):
         return folder_of(self._text, self._watch)
 
     @cached_property
-    def _connection(self) -> reading.Connection:  # type: ignore[override]  # the same
-        return reading.connect(self.folder)
+    def _folder_reader(self) -> CollectionReader:
+        return reader_of(self.folder)
 
     def __repr__(self) -> str:
         return f"<DatabaseCollection {self._address.collection}>"
 
     def close(self) -> None:
         super().close()
-        if "_connection" in self.__dict__:
-            self._connection.close()
+        if "_folder_reader" in self.__dict__:
+            self._folder_reader.close()
 
     def _read_folder(self) -> None:
         self._reader.close()
-        self._reader = SqliteReader(self._connection, self.folder)
+        self._reader = self._folder_reader
 
     @contextlib.contextmanager
     def _opened_search(self) -> Iterator[Search]:

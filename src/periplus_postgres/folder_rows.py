@@ -13,8 +13,9 @@ from pathlib import Path
 from periplus.files import replace_file
 from periplus.model.collection import Exchange
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store import changes
 from periplus.store.bodies import BodyCodec, unpack_headers
-from periplus.store.sqlite import changes, page_links, reading
+from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.statements import shard_of
 from periplus.urls.scope import site_key
@@ -165,7 +166,7 @@ def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
     )
     before = "SELECT url_id, fetched, body_id, reason FROM temp.earlier"
     differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
-    changes.note(connection, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
+    changes.note(SqliteReader(connection).statements, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
     connection.execute("DROP TABLE temp.earlier")
 
 

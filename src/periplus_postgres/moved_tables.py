@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Protocol
 
 import xxhash
 
+from periplus.features import stored_tables
 from periplus.model.collection import Exchange
 from periplus.values import Row
 
-WRITTEN_BACK = ("survey_mark", "portal", "portal_verdict", "portal_page", "portal_words", "certificate", "file")
+WRITTEN_BACK = (*(table.name for table in stored_tables()), "certificate", "file")
 """Tables that are changed in the local copy of a database's collection and then in the database: users' decisions, and
 certificates seen by a check. `file` contains FILES of a folder by path; in SQLite it is a temporary table.
 """

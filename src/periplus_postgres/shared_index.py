@@ -30,10 +30,11 @@ from periplus.present.wording import utc
 from periplus.retrieval import index, vectors
 from periplus.retrieval.index import IndexState, read_state
 from periplus.settings import SETTINGS_FILE
+from periplus.store import changes
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import changes, reading
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.runs import run_records
 from periplus.store.sqlite.schema import WriteLock, file_number
@@ -171,10 +172,10 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
             there = {file.name: file for file in earlier.files if file.name.endswith(index_place.SEGMENT_ENDINGS)}
         files = {name: there.get(name, path) for name, path in index_place.linked_files(folder, linked).items()}
         with reading.moment(folder) as connection:
-            place = changes.place_of(connection, changes.INDEX)
+            place = changes.place_of(SqliteReader(connection).statements, changes.INDEX)
             if place is None or state.position < place.position:
                 return
-            unseen = _write_pages(linked, changes.indexed_pages(connection, place))
+            unseen = _write_pages(linked, changes.indexed_pages(SqliteReader(connection), place))
             as_of, read = SqliteReader(connection).note("as_of") or "0", pages_read(run_records(connection))
         publication = publish(
             storage,
@@ -363,7 +364,7 @@ class SearchedDatabase:
         """Uses the local copy, since a condition needs a scan of all pages."""
         folder = folder_of(self._shared.address.text)
         with reading.open_reader(folder) as connection:
-            return pages_with(folder, connection, column, text)
+            return pages_with(folder, SqliteReader(connection), column, text)
 
     def take_over_vectors(self) -> None:
         at_hand(self._shared, VECTORS, vectors.FOLDER)

@@ -142,8 +142,8 @@ def _unnest(table: str, columns: str) -> str:
 
 
 def translate(statement: str) -> bytes:
-    """A shared statement in psycopg's syntax."""
-    return statement.replace("%", "%%").replace("?", "%s").encode()
+    """A shared statement in psycopg's syntax. CROSS JOIN: SQLite's order of a join, which PostgreSQL plans itself."""
+    return statement.replace("CROSS JOIN", "JOIN").replace("%", "%%").replace("?", "%s").encode()
 
 
 class SessionStatements:

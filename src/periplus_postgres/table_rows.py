@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
 from typing import Any
@@ -14,14 +14,10 @@ import psycopg
 from periplus.children import process_lives
 from periplus.errors import StoreError, UsageError
 from periplus.model.arrays import Ints
-from periplus.model.graph import LinkRows
-from periplus.model.page import CLICK_KINDS
-from periplus.model.tables import Table, any_of
-from periplus.model.web import SiteKey
+from periplus.model.tables import Table
 from periplus.store.bodies import BodyCodec
 from periplus.store.notes import note
-from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
-from periplus.store.site_arrays import pairs
+from periplus.store.reader import ROWS_AT_ONCE, Activity, Answer, CollectionReader
 from periplus.store.statements import Row as DialectRow
 from periplus.store.views import select
 from periplus_postgres import hosts, schema
@@ -95,9 +91,6 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Int
                 yield rows["value"].astype(np.int64)
 
 
-_CLICKS = any_of(CLICK_KINDS)
-
-
 class PostgresReader(CollectionReader):
     """`store.reader.CollectionReader` over a connection of its own."""
 
@@ -160,12 +153,11 @@ class PostgresReader(CollectionReader):
         else:
             _plan(self._connection, "enable_nestloop = on", "enable_seqscan = off")
 
-    def clicks_of(self, site: SiteKey) -> LinkRows:
-        find = (
-            "SELECT l.source, l.target FROM url u JOIN link l ON l.shard = u.shard AND l.source = u.id"
-            f" WHERE {self.of_site(site)} AND l.kind IN {_CLICKS} AND u.reason NOT IN ('redirect', 'alias', 'rule')"
-        )
-        return LinkRows(*pairs(self, find))
+    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
+        raise NotImplementedError  # a user's functions and statements run in a copy
+
+    def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
+        raise NotImplementedError
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
         return self._segments.body(RecordPlace(segment, start, length))

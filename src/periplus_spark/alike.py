@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from periplus.model.arrays import Floats, Ints, Mask
 from periplus.model.page import CLICK_KINDS, FOLLOWED_KINDS, LinkKind
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, State
 from periplus_spark.files import BLOCK_ROWS, Span, StageTask, blocks, is_among, manifest_in, numbers
-
-if TYPE_CHECKING:
-    pass
 
 PAGE_REASONS = sorted(reason.value for reason in PAGES)
 FETCHED_NAMES = sorted(reason.value for reason in FETCHED_REASONS)

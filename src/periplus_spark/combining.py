@@ -45,6 +45,8 @@ def combine(datasets: Sequence[Path], folder: Path, now: float) -> Manifest:
     """
     manifests = [manifest_in(dataset) for dataset in datasets]
     digests = [manifest.digest for manifest in manifests]
+    if unsorted := [str(dataset) for dataset, its in zip(datasets, manifests, strict=True) if its.inputs.get("after")]:
+        raise UsageError(f"{unsorted[0]} was exported with --after: only whole exports can be merged. Export it whole.")
     if is_whole(folder):
         if (manifest := manifest_in(folder)).inputs.get("datasets") == digests:
             return manifest

@@ -95,12 +95,14 @@ def analyse(
 @option("--texts", "Also export the pages' texts, with marks of content.", bool)
 @option("--parts", "Files of each table; default: one for each million URLs.", click.IntRange(1), metavar="N")
 @option("--workers", "Number of writing processes.", click.IntRange(1), 1, metavar="N")
+@option("--after", "An earlier export: write only what changed since.", FOLDER, metavar="FOLDER")
 @place_option
-def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers: int) -> None:
+def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers: int, after: Path | None) -> None:
     """Everything as a FOLDER of Parquet tables for engines, URLs as numbers.
 
     For DuckDB, pandas, Spark and `periplus` itself; docs/parquet.md describes the tables. Needs pyarrow: pip
-    install 'periplus[parquet]'. Killed, the same command goes on with the parts that are missing.
+    install 'periplus[parquet]'. Killed, the same command goes on with the parts that are missing. With --after URLs
+    keep their numbers, unchanged parts are links to files of the earlier export, and new URLs get parts of their own.
 
     \b
     periplus export parquet graph -c example.org.periplus
@@ -108,7 +110,7 @@ def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers:
     duckdb -c "SELECT count(*) FROM 'graph/links/*.parquet'"
     """
     from periplus.cli.progress import Watch
-    from periplus_spark.datasets import export_dataset
+    from periplus_spark.datasets import ExportParts, export_dataset
 
     watch = Watch()
     done = export_dataset(
@@ -116,7 +118,7 @@ def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers:
         folder,
         time.time(),
         with_texts=texts,
-        parts=(parts or 0, workers),
+        parts=ExportParts(parts or 0, workers, after),
         watch=lambda table, rows: watch(f"Writing {table}", rows, 0),
     )
     counts = ", ".join(f"{note.name} {number(note.rows)}" for note in done.tables)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from xxhash import xxh3_128
 
 from periplus.api.homes import open_reader
 from periplus.errors import StoreError
@@ -22,6 +23,7 @@ from periplus.model.ports import RunRecord
 from periplus.model.tables import HAS_PAGE, Column, ColumnKind, Table, columns_of
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
+from periplus.store.page_links import LinksRow
 from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects
 from periplus.store.views import by_key, numeric
@@ -141,12 +143,16 @@ class UrlPlaces(NamedTuple):
 
 @frozen
 class PartNote:
-    """One file of a table. sha256: hexadecimal digest of the file."""
+    """One file of a table.
+
+    sha256: hexadecimal digest of the file; stored: of the collection's rows from which it was made, empty if unknown.
+    """
 
     name: str
     rows: int
     size_bytes: int
     sha256: str
+    stored: str = ""
 
 
 @frozen
@@ -231,6 +237,7 @@ def manifest_of(text: str, place: str) -> Manifest:
 
 # URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
 URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
+WITH_DIGEST = ("links", "texts")  # tables with a digest of their stored rows
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
@@ -317,10 +324,24 @@ class StoredRows:
 
     def texts(self, places: UrlPlaces) -> Sequence[Row]:
         """(id, text, blocks, parts) in packed form, for pages with a stored text."""
+        return self._texts("b.text, b.blocks", places)
+
+    def digest(self, table: str, places: UrlPlaces) -> str:
+        """Digest of what `links` or `texts` would read; much cheaper."""
+        if table == "texts":
+            rows = self._texts("b.id, b.md5, length(b.text), length(b.blocks)", places)
+        else:
+            columns = ", ".join(f"l.{name}" for name in LinksRow._fields)
+            checked = f"LEFT JOIN freshness f ON {self._dialect.beside('f', 'l')}f.url_id = l.source"
+            find = f"SELECT {columns}, f.checked, f.gone_since FROM page_links l {checked} WHERE 1 = 1"
+            rows = self._rows(find, "l", "source", places)
+        return xxh3_128("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
+
+    def _texts(self, columns: str, places: UrlPlaces) -> Sequence[Row]:
+        beside = self._dialect.beside
         find = (
-            "SELECT p.url_id, b.text, b.blocks, p.parts FROM page p"
-            f" JOIN url u ON {self._dialect.beside('u', 'p')}u.id = p.url_id"
-            f" JOIN body b ON {self._dialect.beside('b', 'p')}b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
+            f"SELECT p.url_id, {columns}, p.parts FROM page p JOIN url u ON {beside('u', 'p')}u.id = p.url_id"
+            f" JOIN body b ON {beside('b', 'p')}b.id = p.body_id WHERE b.text IS NOT NULL AND {HAS_PAGE}"
         )
         return self._rows(find, "p", "url_id", places)
 
@@ -340,25 +361,52 @@ class StoredRows:
         return f" AND ({table}.shard, {table}.{key}) IN (SELECT * FROM {rows})"
 
 
-def numbering(rows: StoredRows, hosts: Sequence[tuple[int, str, str]]) -> Numbering:
-    """Reads the numbering. hosts: the result of `rows.hosts()`."""
+class EarlierNumbers(NamedTuple):
+    """Numbers of an earlier dataset: ids of its URLs, and names of its hosts and sites, each in order."""
+
+    ids: Ints
+    hosts: Sequence[str]
+    sites: Sequence[str]
+
+
+def order_hosts(hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> Sequence[tuple[int, str, str]]:
+    """The hosts in the order of their numbers. Raises StoreError if an earlier host is missing."""
+    numbers = {name: number for number, name in enumerate(earlier.hosts)}
+    if not numbers.keys() <= {name for _, name, _ in hosts}:
+        raise _deletion_error()
+    return sorted(hosts, key=lambda host: numbers.get(host[1], len(numbers)))
+
+
+def _deletion_error() -> StoreError:
+    return StoreError("URLs were deleted from the collection since the earlier export: start again in another folder")
+
+
+def numbering(rows: StoredRows, hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> Numbering:
+    """Reads the numbering; new URLs follow the earlier ones. hosts: in the order of their numbers. Raises StoreError if
+    an earlier URL is missing.
+    """
     blocks = [np.zeros((0, 2), np.int64), *rows.ids()]
-    ids, shards = (np.concatenate([block[:, column] for block in blocks]) for column in (0, 1))
-    order = np.argsort(ids)
-    sites = _sites(hosts)
+    read, shards = (np.concatenate([block[:, column] for block in blocks]) for column in (0, 1))
+    ids = np.concatenate([earlier.ids, read[~np.isin(read, earlier.ids)]])
+    if len(ids) > len(read):
+        raise _deletion_error()
+    order, places = np.argsort(ids), np.argsort(read)
+    shards = shards[places][np.argsort(order)]
+    sites = _sites(hosts, earlier)
     of_hosts = [(host_id, number, sites[site]) for number, (host_id, _, site) in enumerate(hosts)]
     return Numbering(
         ids, shards.astype(np.int16), ids[order], order, np.array(sorted(of_hosts), np.int64).reshape(-1, 3)
     )
 
 
-def _sites(hosts: Sequence[tuple[int, str, str]]) -> dict[str, int]:
-    return {key: number for number, key in enumerate(sorted({site for _, _, site in hosts}))}
+def _sites(hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> dict[str, int]:
+    new = {site for _, _, site in hosts}.difference(earlier.sites)
+    return {key: number for number, key in enumerate((*earlier.sites, *sorted(new)))}
 
 
-def host_block(hosts: Sequence[tuple[int, str, str]]) -> Block:
-    """The whole table of hosts."""
-    sites = _sites(hosts)
+def host_block(hosts: Sequence[tuple[int, str, str]], earlier: EarlierNumbers) -> Block:
+    """The whole table of hosts, which are in the order of their numbers."""
+    sites = _sites(hosts, earlier)
     return (
         np.arange(len(hosts)),
         [name for _, name, _ in hosts],
@@ -384,10 +432,21 @@ def part_blocks(table: str, rows: StoredRows, numbers: Numbering, first: int, en
         yield from make(rows, numbers, UrlPlaces(numbers.ids[span], numbers.shards[span]))
 
 
+def part_digest(table: str, rows: StoredRows, numbers: Numbering, first: int, end: int) -> str:
+    """Digest of the stored rows from which `part_blocks` makes a part; empty if it is not known."""
+    digests = [
+        rows.digest(table, UrlPlaces(numbers.ids[start:stop], numbers.shards[start:stop]))
+        for start in range(first, end, URLS_AT_ONCE[table])
+        for stop in [min(start + URLS_AT_ONCE[table], end)]
+        if table in WITH_DIGEST
+    ]
+    return xxh3_128(" ".join(digests).encode()).hexdigest() if table in WITH_DIGEST else ""
+
+
 def _urls(rows: StoredRows, numbers: Numbering, places: UrlPlaces) -> Iterator[Block]:
     ids, texts, host_ids, *others = _columns(rows.urls(places), numbers)
     if len(ids) < len(places.ids):
-        raise StoreError("URLs were deleted from the collection during the export: start again in another folder")
+        raise _deletion_error()
     hosts = numbers.hosts[np.searchsorted(numbers.hosts[:, 0], np.array(host_ids, np.int64))]
     yield numbers.of(ids), ids, texts, hosts[:, 1], hosts[:, 2], *others
 

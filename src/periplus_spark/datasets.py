@@ -13,9 +13,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, replace
+from itertools import accumulate, pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from periplus.api.homes import name_of, place_at, results_of
 from periplus.children import finish_child, send, start_child
@@ -24,17 +27,21 @@ from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.settings import VERSION
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import Place, fields_of, frozen
+from periplus_spark import files
 from periplus_spark.dataset import (
     TABLES,
     Block,
     CodedColumn,
+    EarlierNumbers,
     Manifest,
     Numbering,
     PartNote,
     StoredRows,
     host_block,
     numbering,
+    order_hosts,
     part_blocks,
+    part_digest,
     redirect_block,
     whole_of,
 )
@@ -42,6 +49,7 @@ from periplus_spark.files import (
     DRAFTS,
     blocks,
     drop,
+    keep_part,
     manifest_in,
     noted_table,
     require_free,
@@ -74,7 +82,8 @@ class ExportPlan:
     """What an export writes.
 
     first_run: start of the collection's first run, which identifies it. moments: when it was read; several if an
-    interrupted export was continued.
+    interrupted export was continued. bounds: numbers of the first URL of each part, and of the URLs. after: digest of
+    the earlier export whose unchanged parts are kept.
     """
 
     collection: str
@@ -84,11 +93,13 @@ class ExportPlan:
     inputs: Mapping[str, object]
     program: str
     moments: tuple[float, ...]
+    after: str
+    bounds: tuple[int, ...] = ()
 
     def is_of(self, other: ExportPlan) -> bool:
         """Whether parts written for one of the plans fit the other."""
-        mine = (self.collection, self.first_run, self.texts, self.program)
-        return mine == (other.collection, other.first_run, other.texts, other.program) and (
+        mine = (self.collection, self.first_run, self.texts, self.program, self.after)
+        return mine == (other.collection, other.first_run, other.texts, other.program, other.after) and (
             other.parts in (0, self.parts)
         )
 
@@ -102,8 +113,58 @@ class DatasetPart(NamedTuple):
     end: int
 
 
-Ask = Callable[[object], Any]  # sends a message to a child process and returns its reply
 Notes = dict[tuple[str, int], PartNote]  # finished parts by table and number
+
+
+@frozen
+class Earlier:
+    """The earlier export whose unchanged parts are kept, if any."""
+
+    folder: Path
+    manifest: Manifest | None
+    notes: Notes
+
+    @classmethod
+    def of(cls, folder: Path | None) -> Earlier:
+        """Raises StoreError if the folder has no complete dataset."""
+        if folder is None:
+            return cls(Path(), None, {})
+        manifest = manifest_in(folder)
+        tables = manifest.tables if manifest.program == VERSION else ()
+        notes = {(table.name, number): note for table in tables for number, note in enumerate(table.parts)}
+        return cls(folder, manifest, notes)
+
+    def note(self, part: DatasetPart) -> PartNote | None:
+        return self.notes.get((part.table, part.number))
+
+    def numbers(self) -> EarlierNumbers:
+        if not self.manifest:
+            return EarlierNumbers(np.zeros(0, np.int64), (), ())
+        hosts = list(_rows(self.folder, "hosts", ["name", "site", "site_name"]))
+        sites = {site: str(name) for _, site, name in hosts}
+        names = [str(name) for name, _, _ in hosts]
+        return EarlierNumbers(files.numbers(self.folder, "urls", "id"), names, [sites[n] for n in range(len(sites))])
+
+    def bounds(self) -> Sequence[int]:
+        """Numbers of the first URL of each part, and of the URLs."""
+        tables = self.manifest.tables if self.manifest else ()
+        rows = (part.rows for table in tables if table.name == "urls" for part in table.parts)
+        return list(accumulate(rows, initial=0))
+
+
+Ask = Callable[[object], Any]  # sends a message to a child process and returns its reply
+
+
+class ExportParts(NamedTuple):
+    """How an export is divided. files: per table, of new URLs; 0: one for every PART_URLS; workers: processes.
+
+    after: an earlier export, whose URLs keep their numbers: parts without changes are hard links to its files, and new
+    URLs are in further parts.
+    """
+
+    files: int = 0
+    workers: int = 1
+    after: Path | None = None
 
 
 def export_dataset(
@@ -112,23 +173,29 @@ def export_dataset(
     now: float,
     *,
     with_texts: bool = False,
-    parts: tuple[int, int] = (0, 1),
+    parts: ExportParts | tuple[int, int] = (0, 1),
     watch: TableWatch = _silent,
 ) -> Manifest:
     """Writes a collection (folder or database address) as Parquet tables: docs/parquet.md.
 
     with_texts: include the pages' texts. parts: (files per table, processes); 0 files: one for every PART_URLS. All
-    parts show one snapshot; in a continued export, each attempt has its own.
+    parts show one snapshot; in a continued export, each attempt has its own. after: an earlier export, whose URLs keep
+    their numbers: parts without changes are hard links to its files, and new URLs are in further parts.
 
     Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
     """
     require_free(into)
-    count, workers = parts
+    count, workers, after = ExportParts(*parts)
     with contextlib.ExitStack() as stack:
-        children = [stack.enter_context(_child(place, into)) for _ in range(workers if workers > 1 else 0)]
+        earlier = Earlier.of(after)
+        children = [stack.enter_context(_child(place, into, after)) for _ in range(workers if workers > 1 else 0)]
         rows = stack.enter_context(_one_moment(place, children))
         try:
-            plan, done = _begin_export(_plan_export(place, rows, with_texts, count, now), into, rows)
+            records = rows.runs()
+            if earlier.manifest:
+                _refuse_other(earlier.manifest, earlier.folder, records, name_of(place))
+            plan = _plan_export(place, records, with_texts, count, now, earlier)
+            plan, done = _begin_export(plan, into, rows, earlier)
             numbers = Numbering.load(into / DRAFTS)
             written = Counter[str]()
             for (table, _), note in done.items():
@@ -141,21 +208,23 @@ def export_dataset(
             adding = threading.Lock()
 
             def add_part(part: DatasetPart, note: PartNote) -> None:
+                if len(plan.moments) > 1 and earlier.note(part) != note:
+                    note = replace(note, stored="")  # it may lack links to URLs that have no number here
                 with adding, (into / DRAFTS / JOURNAL).open("a", encoding="utf-8") as journal:
                     journal.write(_line(part.table, part.number, note) + "\n")
                     done[part.table, part.number] = note
                     if children:
                         progress(part.table, note.rows)
 
-            missing = deque(part for part in _parts(plan, len(numbers.ids)) if (part.table, part.number) not in done)
-            alone = [lambda part: _make_part(into, rows, numbers, part, progress)]
+            missing = deque(part for part in _parts(plan) if (part.table, part.number) not in done)
+            alone = [lambda part: _make_part(into, rows, numbers, part, earlier, progress)]
             _make_parts(missing, [_remote(ask) for ask in children] or alone, add_part)
             names = [name for name in TABLES if with_texts or name != "texts"]
             tables = tuple(
                 noted_table(name, [note for key, note in sorted(done.items()) if key[0] == name], TABLES[name].columns)
                 for name in names
             )
-            inputs = {**plan.inputs, "moments": list(plan.moments)}
+            inputs = {**plan.inputs, "moments": list(plan.moments)} | ({"after": plan.after} if plan.after else {})
             manifest = Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
             write_manifest(into, manifest)
             shutil.rmtree(into / DRAFTS, ignore_errors=True)
@@ -191,15 +260,18 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
         yield rows
 
 
-def _plan_export(place: Place, rows: StoredRows, texts: bool, parts: int, now: float) -> ExportPlan:
-    records = rows.runs()
+def _plan_export(
+    place: Place, records: Sequence[RunRecord], texts: bool, parts: int, now: float, earlier: Earlier
+) -> ExportPlan:
     last = records[-1] if records else None
     run = fields_of(last, "id kind state started ended") if last else None
     inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
-    return ExportPlan(name_of(place), records[0].started if records else 0.0, texts, parts, inputs, VERSION, (now,))
+    first = records[0].started if records else 0.0
+    after = earlier.manifest.digest if earlier.manifest else ""
+    return ExportPlan(name_of(place), first, texts, parts, inputs, VERSION, (now,), after)
 
 
-def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows) -> tuple[ExportPlan, Notes]:
+def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows, before: Earlier) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / DRAFTS
@@ -208,11 +280,17 @@ def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows) -> tuple[Expor
     else:
         drop(into)
         work.mkdir()
-        hosts = rows.hosts()
-        numbers = numbering(rows, hosts)
+        old_numbers = before.numbers()
+        hosts = order_hosts(rows.hosts(), old_numbers)
+        numbers = numbering(rows, hosts, old_numbers)
         numbers.save(work)
-        plan = replace(plan, parts=plan.parts or max(1, -(-len(numbers.ids) // PART_URLS)))
-        notes = {("hosts", 0): write_part(into, "hosts", 0, [host_block(hosts)])}
+        old, new = before.bounds(), len(numbers.ids) - len(old_numbers.ids)
+        count = plan.parts or max(1, -(-new // PART_URLS))
+        bounds = (
+            old[-1] + new * number // count for number in range(1, count + 1 if new or not old_numbers.hosts else 1)
+        )
+        plan = replace(plan, parts=count, bounds=(*old, *bounds))
+        notes = {("hosts", 0): write_part(into, "hosts", 0, [host_block(hosts, old_numbers)])}
     lines = [json.dumps(asdict(plan)), *(_line(table, number, note) for (table, number), note in notes.items())]
     draft = work / f"{JOURNAL}.part"
     draft.write_text("\n".join([*lines, ""]), "utf-8")
@@ -226,7 +304,7 @@ def _journal(into: Path) -> tuple[ExportPlan | None, Notes]:
     try:
         first, *lines = (into / DRAFTS / JOURNAL).read_text("utf-8").splitlines()
         content = json.loads(first)
-        plan = ExportPlan(**content | {"moments": tuple(content["moments"])})
+        plan = ExportPlan(**content | {name: tuple(content[name]) for name in ("moments", "bounds")})
         for line in lines:
             table, number, note = json.loads(line)
             if (path := into / table / note["name"]).is_file() and path.stat().st_size == note["size_bytes"]:
@@ -242,15 +320,17 @@ def _line(table: str, number: int, note: PartNote) -> str:
     return json.dumps((table, number, asdict(note)))
 
 
-def _parts(plan: ExportPlan, urls: int) -> Iterator[DatasetPart]:
+def _parts(plan: ExportPlan) -> Iterator[DatasetPart]:
     for table in BY_URL:
-        for number in range(plan.parts if plan.texts or table != "texts" else 0):
-            yield DatasetPart(table, number, urls * number // plan.parts, urls * (number + 1) // plan.parts)
-    yield DatasetPart("redirects", 0, 0, urls)
+        for number, (first, end) in enumerate(pairwise(plan.bounds) if plan.texts or table != "texts" else ()):
+            yield DatasetPart(table, number, first, end)
+    yield DatasetPart("redirects", 0, 0, plan.bounds[-1])
 
 
-def _make_part(into: Path, rows: StoredRows, numbers: Numbering, part: DatasetPart, progress: TableWatch) -> PartNote:
-    """Writes a part."""
+def _make_part(
+    into: Path, rows: StoredRows, numbers: Numbering, part: DatasetPart, earlier: Earlier, progress: TableWatch
+) -> PartNote:
+    """Writes a part, or keeps that of the earlier export."""
     if part.table == "redirects":
         return write_part(into, part.table, part.number, [redirect_block(rows, numbers)])
 
@@ -259,8 +339,16 @@ def _make_part(into: Path, rows: StoredRows, numbers: Numbering, part: DatasetPa
             yield block
             progress(part.table, len(first) if not isinstance(first := block[0], CodedColumn) else 0)
 
+    stored = part_digest(part.table, rows, numbers, part.first, part.end)
+    note = earlier.note(part)
+    if note and stored and note.stored == stored and keep_part(earlier.folder, into, part.table, note):
+        progress(part.table, note.rows)
+        return note
     made = part_blocks(part.table, rows, numbers, part.first, part.end)
-    return write_part(into, part.table, part.number, report_rows(made))
+    written = replace(write_part(into, part.table, part.number, report_rows(made)), stored=stored)
+    if written == note:
+        keep_part(earlier.folder, into, part.table, note)
+    return written
 
 
 def _make_parts(
@@ -295,9 +383,9 @@ def _remote(ask: Ask) -> Callable[[DatasetPart], PartNote]:
 
 
 @contextlib.contextmanager
-def _child(place: Place, into: Path) -> Iterator[Ask]:
+def _child(place: Place, into: Path, after: Path | None) -> Iterator[Ask]:
     """Starts a child process that reads the collection and writes parts (see `serve`); kills it at the end."""
-    order = {"place": str(place), "into": str(into.absolute())}
+    order = {"place": str(place), "into": str(into.absolute()), "after": str(after.absolute()) if after else ""}
     child = start_child("-m", "periplus_spark.datasets", order=order, stdout=subprocess.PIPE)
 
     def ask(message: object) -> Any:
@@ -326,6 +414,7 @@ def serve() -> None:
     threading.Thread(target=_listen, args=(lines,), daemon=True).start()
     order = lines.get()
     place, into = place_at(order["place"]), Path(order["into"])
+    earlier = Earlier.of(Path(order["after"]) if order["after"] else None)
     lines.get()
     _answer({})
     try:
@@ -335,7 +424,7 @@ def serve() -> None:
             part = DatasetPart(*lines.get())
             numbers = Numbering.load(into / DRAFTS)
             while True:
-                _answer(asdict(_make_part(into, rows, numbers, part, _silent)))
+                _answer(asdict(_make_part(into, rows, numbers, part, earlier, _silent)))
                 part = DatasetPart(*lines.get())
     except OSError as error:
         _answer({"error": str(_unwritable(into, error))})

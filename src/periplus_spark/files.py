@@ -261,6 +261,20 @@ def write_part(folder: Path, table: str, number: int, rows: Iterable[Block]) -> 
     return _part_note(path)
 
 
+def keep_part(earlier: Path, folder: Path, table: str, note: PartNote) -> bool:
+    """Links a part of an earlier dataset, or copies it to another disk; returns whether it still exists."""
+    old, path = earlier / table / note.name, folder / table / note.name
+    if not old.is_file() or old.stat().st_size != note.size_bytes:
+        return False
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    try:
+        path.hardlink_to(old)
+    except OSError:  # another disk, or a file system without hard links
+        shutil.copyfile(old, path)
+    return True
+
+
 def _part_note(path: Path) -> PartNote:
     return PartNote(path.name, parquet_module().read_metadata(path).num_rows, path.stat().st_size, _sha256(path))
 

@@ -1,6 +1,6 @@
 """The parts that this feature declares."""
 
-from periplus.features import CommandEntry, Feature, NavEntry
+from periplus.features import CommandEntry, Feature, NavEntry, StoredTable
 
 FEATURE = Feature(
     "Reads many sites with a budget of pages, and compares them by their links.",
@@ -16,6 +16,7 @@ FEATURE = Feature(
     names={"survey": "periplus_studies.api:"},
     policies={"survey": "periplus_studies.api:policy_of"},
     presets={"survey": "periplus_studies.forms:SURVEY"},
+    stored_tables=(StoredTable("survey_mark", "prefix text, status text, tags text, marked real", "prefix"),),
     in_use="periplus_studies.api:campaign_here",
     routes="periplus_studies.screens:ROUTES",
     templates="periplus_studies",

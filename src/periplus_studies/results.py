@@ -329,14 +329,14 @@ def mark_sites(place: Place, noted: Iterable[SiteMark], now: float) -> None:
         store.store_marks(connection, noted, now)
 
 
-def pages_of_set(connection: reading.Connection, name: str) -> list[UrlId]:
+def pages_of_set(reader: SqliteReader, name: str) -> list[UrlId]:
     """URLs of the target set (`target`), or of one class of companions. Raises UsageError for an unknown set."""
-    plan = SqliteReader(connection).note(PLAN)
+    plan = reader.note(PLAN)
     units, name = campaign_from(plan, "").units if plan else (), name.lower()
     names = ("target", *(kind.value for kind in CompanionClass))
     if name not in names:
         raise UsageError(f"unknown set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
-    rows = survey_rows_of(connection, units, SurveyOrder())
+    rows = survey_rows_of(reader.connection, units, SurveyOrder())
     inside = np.arange(len(rows.fragment.units)) < rows.fragment.chosen
     if name != "target":
         companions = companion_set(rows.fragment, unit_links(rows.fragment, DocumentModel.PAGE), _RULES, rows.marks)

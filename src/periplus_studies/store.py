@@ -13,9 +13,10 @@ from periplus.model.graph import LinkRows, UrlRows
 from periplus.model.page import LinkKind
 from periplus.model.tables import any_of
 from periplus.model.web import Url
+from periplus.store.site_rows import joined_links, link_blocks, number_blocks, row_blocks
 from periplus.store.sqlite import page_links
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import rows
-from periplus.store.sqlite.site_rows import joined_links, link_blocks, number_blocks, row_blocks
 from periplus_studies.model import SiteMark, SiteStatus
 
 # Links that a reader follows, including frames. Canonical, alternate and form links are not references to other pages.
@@ -33,7 +34,7 @@ def every_url(connection: sqlite3.Connection) -> UrlRows:
 def hyperlinks(connection: sqlite3.Connection) -> LinkRows:
     """All hyperlinks of all pages, by source; may contain duplicates."""
     of_read = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE u.reason NOT IN {_NOT_READ} ORDER BY u.id"
-    blocks = link_blocks(connection, of_read, kinds=_SURVEY_KINDS)
+    blocks = link_blocks(SqliteReader(connection), of_read, kinds=_SURVEY_KINDS)
     links = joined_links(block.in_order() for block in blocks)
     return LinkRows(links.sources, links.targets)
 

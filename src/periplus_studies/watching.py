@@ -72,7 +72,7 @@ def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
     if table is None:
         raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
     with reading.open_reader(folder) as connection:
-        key = (folder.resolve(), stored_tables.version(connection), SqliteReader(connection).note(PLAN), choice)
+        key = (folder.resolve(), SqliteReader(connection).version(), SqliteReader(connection).note(PLAN), choice)
     return LazyTable(table, key, lambda: api.links(folder, replace(choice, limit=LINKS)))
 
 
@@ -97,7 +97,7 @@ class Surveys:
             campaign = campaign_from(plan, folder)
             order = replace(order, title=campaign.title, item=campaign.item)
             key = (folder.resolve(), plan, tuple(marks.values()), order)
-            version = stored_tables.version(connection)
+            version = SqliteReader(connection).version()
             counted = self._counted.get(key)
             if counted is not None and (counted.key[-1] == version or time.monotonic() <= counted.good_until):
                 return counted
@@ -180,7 +180,7 @@ class SurveyWatchers:
 def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
     plan = SqliteReader(connection).note(PLAN)
     campaign = campaign_from(plan, folder)
-    seen = (*stored_tables.version(connection), plan)
+    seen = (*SqliteReader(connection).version(), plan)
     if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
         return watch.moment
     fetched = sum(run.fetched for run in runs.run_records(connection))

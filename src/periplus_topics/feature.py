@@ -1,6 +1,6 @@
 """The parts that this feature declares."""
 
-from periplus.features import CommandEntry, Feature, NavEntry
+from periplus.features import CommandEntry, Feature, NavEntry, StoredTable
 
 _COMMANDS = (
     ("keywords", "stories", "Say what a page, a story or a site is about, in a few words.", True, False),
@@ -24,6 +24,20 @@ FEATURE = Feature(
     },
     policies={"topical": "periplus_topics.api.topical_run:policy_of"},
     presets={"follow": "periplus_topics.screens.topics:FOLLOW"},
+    stored_tables=(
+        StoredTable("portal", "name text, settings text, built real", "name"),
+        StoredTable(
+            "portal_verdict",
+            "portal text, of_site integer, subject text, verdict text, decided real",
+            "portal, of_site, subject",
+        ),
+        StoredTable("portal_page", "portal text, url text, entry text", "portal, url", url="url"),
+        StoredTable(
+            "portal_words",
+            "portal text, entry text, words text, picture bytes, alt text, edited real",
+            "portal, entry",
+        ),
+    ),
     tables="periplus_topics.api.tables:RESULTS",
     in_use="periplus_topics.api.topics:topic_names",
     routes="periplus_topics.screens:ROUTES",

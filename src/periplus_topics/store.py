@@ -13,6 +13,7 @@ from periplus.errors import StoreError
 from periplus.files import replace_file
 from periplus.model.tables import HAS_PAGE
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store.reader import CollectionReader
 from periplus_topics.model import Decisions, EditorVerdict, EntryKey, Portal, Provenance
 
 _FEED_TYPES = ("application/rss+xml", "application/atom+xml", "application/rdf+xml", "application/feed+json")
@@ -28,10 +29,7 @@ def portals(connection: sqlite3.Connection) -> list[tuple[Portal, float]]:
 
 def store_portal(connection: sqlite3.Connection, portal: Portal) -> None:
     """Creates or updates a portal and keeps its decisions. Call it within a transaction."""
-    upsert = (
-        "INSERT INTO portal (name, settings) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
-        " SET settings = excluded.settings"
-    )
+    upsert = "INSERT INTO portal VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET settings = excluded.settings"
     connection.execute(upsert, (portal.name, json.dumps(asdict(portal))))
 
 
@@ -115,15 +113,14 @@ def store_build_time(connection: sqlite3.Connection, portal: str, now: float) ->
     connection.execute("UPDATE portal SET built = ? WHERE name = ?", (now, portal))
 
 
-def provenance(connection: sqlite3.Connection, ids: Iterable[UrlId]) -> Iterator[Provenance]:
+def provenance(reader: CollectionReader, ids: Iterable[UrlId]) -> Iterator[Provenance]:
     """Run that last fetched each page, from the page's time, since runs do not overlap."""
-    spans = connection.execute(
-        "SELECT kind || ' ' || id, started FROM run WHERE kind <> 'check' ORDER BY id DESC"
-    ).fetchall()
+    spans = [(f"{run.kind} {run.id}", run.started) for run in reversed(reader.runs()) if run.kind != "check"]
+    find = f"SELECT p.fetched FROM page p WHERE {reader.statements.dialect.anywhere('p')}p.url_id = ?"
     for url_id in ids:
-        row = connection.execute("SELECT fetched FROM page WHERE url_id = ?", (url_id,)).fetchone()
-        fetched = float(row[0]) if row else 0.0
-        run = next((name for name, started in spans if row and started <= fetched), "")
+        rows = reader.statements.rows(find, (url_id,))
+        fetched = float(rows[0][0]) if rows else 0.0
+        run = next((name for name, started in spans if rows and started <= fetched), "")
         yield Provenance(run, fetched)
 
 
@@ -134,15 +131,14 @@ class Home(NamedTuple):
     title: str
 
 
-def home_of(connection: sqlite3.Connection, site: SiteKey) -> Home | None:
+def home_of(reader: CollectionReader, site: SiteKey) -> Home | None:
     """The site's page with the shortest URL, preferably without a query; None if the site has no fetched page."""
     find = (
         "SELECT u.text, p.title FROM url u JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
         " JOIN site s ON s.id = h.site_id"
         f" WHERE s.key = ? AND {HAS_PAGE} ORDER BY instr(u.text, '?') > 0, length(u.text), u.text LIMIT 1"
     )
-    row = connection.execute(find, (site,)).fetchone()
-    return Home(Url(row[0]), str(row[1])) if row else None
+    return next((Home(Url(url), str(title)) for url, title in reader.stream(find, (site,))), None)
 
 
 def feeds_of(connection: sqlite3.Connection, home: UrlId) -> list[Url]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from periplus.features import PLACES, Feature, features, parts
+from periplus.features import PLACES, Feature, features, parts, stored_tables
 from periplus_studies import api as survey
 from periplus_studies.model import Campaign, SiteMark, SiteStatus
 from periplus_studies.results import mark_sites
@@ -190,6 +190,28 @@ def test_an_address_needs_the_feature_that_stores_collections_there(core):
     assert (ran.returncode, ran.stderr) == (2, "periplus: postgresql: no installed package stores collections there\n")
 
 
+STORED = """
+import sys
+from pathlib import Path
+from periplus.features import stored_tables
+from periplus.store.sqlite import schema
+folder = Path(sys.argv[1])
+schema.create(folder)
+with schema.writing(folder) as connection:
+    print(*(name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")))
+"""
+
+
+def test_a_table_of_a_feature_is_made_only_where_it_is_installed_and_also_later(core, tmp_path):
+    folder, tables = tmp_path / "c.periplus", {table.name for table in stored_tables()}
+    assert tables == {"survey_mark", "portal", "portal_verdict", "portal_page", "portal_words"}
+    ran = run(core, "-c", STORED, str(folder))
+    assert ran.returncode == 0 and "page" in ran.stdout.split() and tables.isdisjoint(ran.stdout.split()), ran.stderr
+    assert survey.marks_in(folder) == {}  # a reader finds an empty table
+    mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 1.0)
+    assert survey.marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
+
+
 WITHOUT_STUDIES = """
 import sys
 sys.path.append("{tests}")
@@ -197,14 +219,14 @@ from pathlib import Path
 from interface import client
 from periplus.api.searching import pages_with
 from periplus.errors import UsageError
-from periplus.store.sqlite import reading
+from periplus.api.homes import open_reader
 folder = Path(sys.argv[1])
 asking = client(folder.parent)
 print(*(asking.get(path).status_code for path in ("/", "/c/c/t/pages", "/surveys", "/c/c/survey")))
 print("/surveys" in asking.get("/").text, 'value="survey"' in asking.get("/").text)
 try:
-    with reading.open_reader(folder) as connection:
-        pages_with(folder, connection, "set", "target")
+    with open_reader(folder) as reader:
+        pages_with(folder, reader, "set", "target")
 except UsageError as error:
     print(error)
 """

@@ -8,8 +8,9 @@ import time
 
 from contracts.plain_store import PlainStore
 from periplus.settings import Budget, Settings, Storage
+from periplus.store import checks
 from periplus.store import runs as collection_runs
-from periplus.store.sqlite import checks, schema
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import url_id
@@ -45,7 +46,7 @@ class SqliteWorld:
     def put_verdicts(self, dead):
         """dead: (URL, reason, rule, status)."""
         with schema.writing(self.folder) as connection:
-            checks.store_verdicts(connection, [(url_id(url), *verdict) for url, *verdict in dead])
+            checks.store_verdicts(SqliteStatements(connection), [(url_id(url), *verdict) for url, *verdict in dead])
 
     def ask(self, query):
         with contextlib.closing(schema.connect(self.folder, read_only=True)) as connection:

@@ -15,7 +15,9 @@ from periplus.api.page_notes import _certificate_notes, take_certificates
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, Url
 from periplus.settings import FetchLimits, Identity, Settings
-from periplus.store.sqlite import page_notes, reading
+from periplus.store import page_notes
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
 from periplus_postgres.moving import into_database, silent
@@ -103,5 +105,5 @@ def test_a_check_stores_certificates_in_the_collection(ours, kind, request, tmp_
         take_certificates(place, {site_key(url)}, replace(Settings(), identity=identity, limits=LIMITS), 7.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
     with contextlib.closing(reading.connect(folder_of(place))) as connection:
-        [(host, when, certificate)] = page_notes.certificates(connection)
+        [(host, when, certificate)] = page_notes.certificates(SqliteReader(connection))
     assert (host, when, certificate.fault) == (host_key(url), 7.0, "") and certificate.ends > time.time()

@@ -22,7 +22,7 @@ from contracts.crawl_values import (
     visit_of,
 )
 from contracts.crawl_worlds import KEEPING
-from periplus.model.frontier import Completion, PatternRecord, ShownLines, StoredRobots, TrapChanges
+from periplus.model.frontier import Completion, PatternRecord, ShownLines, StoredRobots, TrapMemory
 from periplus.model.visit import Cause, Failed, Headers, Reason, Redirected, Skipped
 from periplus.urls.canonical import url_id
 
@@ -355,10 +355,10 @@ def test_robots_and_trap_data_are_restored(store):
         PatternRecord("/b/*", 3, 1, 2, 2, 1, 0, 1, "ab", "", 0),
         PatternRecord("/a/*", 9, 0, 5, 5, 0, 0, 0, "", "/b/*", 7),
     )
-    first = TrapChanges(records, ShownLines(0, b"\1\0\0\0\2\0\0\0"), ((url_id(A), 3), (12345, 1)))
+    first = TrapMemory(records, ShownLines(0, b"\1\0\0\0\2\0\0\0"), ((url_id(A), 3), (12345, 1)))
     store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=first)], robots=[answer]), 0.0)
     newer = PatternRecord("/a/*", 10, 0, 6, 0, 0, 0, 0, "", "", 8)
-    second = TrapChanges((newer,), ShownLines(2, b"\3\0\0\0"), ((url_id(A), 1),))
+    second = TrapMemory((newer,), ShownLines(2, b"\3\0\0\0"), ((url_id(A), 1),))
     store.commit(worker, batch(hosts=[state(leases["a.test"], release=False, traps=second)]), 0.0)
     assert store.robots("http://a.test:80") == answer
     assert store.robots("http://b.test:80") is None
@@ -373,7 +373,7 @@ def test_a_doubtful_url_keeps_its_doubt_until_there_is_evidence(store):
     store.offer([candidate(A), candidate(A + "1", 1)], (), 0.0)
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
-    doubts = TrapChanges(doubts=((url_id(A + "1"), 3),))
+    doubts = TrapMemory(doubts=((url_id(A + "1"), 3),))
     store.commit(
         worker, batch(completion(lease, take(store, lease)[0]), hosts=[state(lease, release=False, traps=doubts)]), 0.0
     )
@@ -394,7 +394,7 @@ def test_obsolete_line_keys_are_deleted(store):
     worker = store.join(ME, 0.0)
     lease = get(store, worker)["a.test"]
     for first, needed in ((0, 0), (2, 2), (4, 3)):
-        changes = TrapChanges(lines=ShownLines(first, bytes(8), needed))
+        changes = TrapMemory(lines=ShownLines(first, bytes(8), needed))
         store.commit(worker, batch(hosts=[state(lease, release=False, traps=changes)]), 0.0)
     assert store.trap_memory(lease).lines == ShownLines(2, bytes(16))
 

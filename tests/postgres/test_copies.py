@@ -10,16 +10,19 @@ from postgres_voyage import crawled_into
 
 from periplus.api.collection import Collection
 from periplus.api.crawling import refresh, refresh_order
+from periplus.api.homes import editing
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.frontier import RefreshFinding
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.schema import writing
 from periplus_postgres import copies, folder_rows
 from periplus_postgres.connection import connect
 from periplus_postgres.copies import local_copy
-from periplus_postgres.copying import note_change
+from periplus_postgres.copying import note_change, versions
 from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.moved_tables import TABLES, WRITTEN_BACK
+from postgres_server import empty_collection
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND
 
@@ -176,21 +179,34 @@ def test_an_interrupted_copy_is_unchanged_and_can_continue(address, cache, monke
             brought_up(address.text, cache)
 
 
-def test_a_read_only_user_can_read_the_copy(address, cache):
-    with serve(graph_site(RECIPE)) as server:
-        crawled_into(address.text, server, "a.test", delay_s=0.0, max_pages=5)
-    role = f"reader_{address.collection}"
-    with contextlib.closing(connect(address)) as database:
-        schema = f"IN SCHEMA {address.collection} TO {role}"
-        for grant in (
-            f"CREATE ROLE {role} LOGIN",
-            f"GRANT USAGE ON SCHEMA {address.collection} TO {role}",
-            f"GRANT SELECT ON ALL TABLES {schema}",
-            f"GRANT SELECT ON ALL SEQUENCES {schema}",
+def test_the_change_numbers_change_with_this_collection_alone(address, cache):
+    """A crawl, a refresh and a deletion change the first, a decision the second; other collections and readers none."""
+
+    def change_numbers():
+        with contextlib.closing(connect(address)) as database:
+            return versions(database)
+
+    text, site = address.text, graph_site(RECIPE)
+    with serve(site) as server, empty_collection() as other:
+        known = [change_numbers()]
+        for change in (
+            lambda: crawled_into(text, server, "a.test", delay_s=0.0, max_pages=1),
+            lambda: crawled_into(text, server, "a.test", delay_s=0.0, max_pages=2),
+            lambda: refresh(refresh_order(text, {}), lambda progress: False),
         ):
-            database.execute(grant.encode())
-        try:
-            with Collection(local_copy(address.text.replace("//postgres@", f"//{role}@"))) as collection:
-                assert collection.status().runs[-1].fetched == 5
-        finally:
-            database.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
+            change()
+            known.append(change_numbers())
+            crawled_into(other, server, "a.test", delay_s=0.0, max_pages=len(known))
+            assert change_numbers() == known[-1], "another collection changed"
+        assert len({crawled for crawled, _ in known}) == 4
+        before = known[-1]
+        for words in (["status"], ["pages"], ["search", "the"], ["report"]):
+            assert CliRunner().invoke(main, [words[0], "-c", text, *words[1:]]).exit_code == 0
+        assert change_numbers() == before
+        with editing(text) as folder, writing(folder) as connection:
+            connection.execute("INSERT INTO survey_mark VALUES ('e.org', 'out', '', 2.5)")
+        crawled, decided = change_numbers()
+        assert crawled == before[0] and decided != before[1]
+        page = server.url("a.test")
+        assert CliRunner().invoke(main, ["delete", "-c", text, "--yes", page]).exit_code == 0
+        assert change_numbers()[0] != crawled

@@ -8,9 +8,9 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audited import SmallSite
+from audited import SmallSite, issues
 from periplus.analyse.audit import audit
-from periplus.analyse.issues import fail_on, issues
+from periplus.analyse.grades import fail_on
 from periplus.analyse.verdicts import Attempt, Evidence, judge, says_missing
 from periplus.document.links import fragment_verdict
 from periplus.errors import UsageError

@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from periplus.cli.main import main
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.store.sqlite import schema
 from periplus_spark import datasets
 from periplus_spark.combining import combine
 from periplus_spark.dataset import TABLES
-from periplus_spark.datasets import JOURNAL, export_dataset
+from periplus_spark.datasets import JOURNAL, ExportParts, export_dataset
 from periplus_spark.files import DRAFTS
 from stored import copied, kept_in, page, stored
 
@@ -103,8 +103,8 @@ def test_an_export_continues_with_the_missing_parts(place, whole, tmp_path, monk
     assert len(there) > times // 4
     written = []
     make = datasets._make_part
-    monkeypatch.setattr(datasets, "_make_part", lambda into, rows, numbers, part, progress: (
-        written.append(part) or make(into, rows, numbers, part, progress)))  # fmt: skip
+    monkeypatch.setattr(datasets, "_make_part", lambda into, rows, numbers, part, *others: (
+        written.append(part) or make(into, rows, numbers, part, *others)))  # fmt: skip
     manifest = export_dataset(place, out, 2.0, with_texts=True)  # in the number of parts of the first call
     assert len(written) + len(there) == 4 * 6 + 2
     assert {path: path.stat().st_mtime_ns for path in there} == there
@@ -163,7 +163,7 @@ def after(function, then):
 
 
 def test_an_export_continued_after_a_crawl_keeps_its_numbers(made, tmp_path, whole):
-    """Parts written later have the later state of pages; newer URLs are in no part."""
+    """ExportParts written later have the later state of pages; newer URLs are in no part."""
     folder, out = copied(made, tmp_path / "c"), tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(folder, out, 1.0, with_texts=True, parts=(4, 1), watch=stop_after(2))
@@ -210,3 +210,125 @@ def test_the_command_writes_the_given_number_of_parts(made, tmp_path):
     assert sorted(path.name for path in (out / "links").iterdir()) == [f"part-0000{n}.parquet" for n in range(3)]
     again = CliRunner().invoke(main, ["export", "parquet", str(out), "-c", str(made)])
     assert "already contains a dataset" in again.output
+
+
+def named(exported: Path) -> dict[str, list[str]]:
+    """All rows with the texts of URLs and names of hosts and sites instead of numbers, in any order."""
+    rows = tables(exported)
+    texts = {row["url"]: row["text"] for row in rows["urls"]}
+    hosts = {row["host"]: (row["name"], row["site_name"]) for row in rows["hosts"]}
+    sites = {row["site"]: row["site_name"] for row in rows["hosts"]}
+    assert sorted(texts) == list(range(len(texts)))
+    assert [row["host"] for row in rows["hosts"]] == list(range(len(hosts)))
+    names = {"url": texts, "source": texts, "target": texts, "host": hosts, "site": sites}
+    return {
+        table: sorted(str({key: names[key][value] if key in names else value for key, value in row.items()})
+                      for row in rows)
+        for table, rows in rows.items()
+    }  # fmt: skip
+
+
+def refreshed(folder: Path) -> Path:
+    """A later run adds a page, finds another page unchanged and a third without a link; one is marked."""
+    crawled_on(folder)
+    with contextlib.closing(schema.connect(folder)) as connection, connection:
+        for change in (
+            "INSERT OR REPLACE INTO freshness SELECT id, 9e9, 60, NULL FROM url WHERE text = 'https://e.org/10'",
+            "DELETE FROM page_links WHERE source = (SELECT id FROM url WHERE text = 'https://e.org/3')",
+            "UPDATE page SET parts = x'' WHERE url_id = (SELECT id FROM url WHERE text = 'https://e.org/50')",
+        ):
+            assert connection.execute(change).rowcount == 1
+    return folder
+
+
+def parts_written(monkeypatch, export) -> set[tuple[str, int]]:
+    written: set[tuple[str, int]] = set()
+    make = datasets.write_part
+    with monkeypatch.context() as patched:
+        patched.setattr(datasets, "write_part", lambda folder, table, number, rows: (
+            written.add((table, number)) or make(folder, table, number, rows)))  # fmt: skip
+        export()
+    return written
+
+
+@pytest.mark.parametrize("kind", ["folder", "database"])
+def test_an_export_after_another_writes_only_what_changed(kind, made, tmp_path, monkeypatch):
+    first, later = tmp_path / "first", tmp_path / "later"
+    with kept_in(kind, copied(made, tmp_path / "a" / "c")) as place:
+        before = export_dataset(place, first, 1.0, with_texts=True, parts=(12, 1))
+        again = parts_written(
+            monkeypatch,
+            lambda: export_dataset(place, tmp_path / "again", 2.0, with_texts=True, parts=ExportParts(after=first)),
+        )
+        assert {table for table, _ in again} == {"hosts", "redirects", "pages", "urls"}
+        for path in first.glob("*/*.parquet"):
+            kept = (tmp_path / "again" / path.relative_to(first)).stat().st_ino == path.stat().st_ino
+            assert kept == (path.parent.name not in {"hosts", "redirects"}), path
+    with kept_in(kind, refreshed(copied(made, tmp_path / "b" / "c"))) as place:
+        written = parts_written(
+            monkeypatch, lambda: export_dataset(place, later, 2.0, with_texts=True, parts=ExportParts(after=first))
+        )
+        export_dataset(place, tmp_path / "whole", 3.0, with_texts=True)
+    assert named(later) == named(tmp_path / "whole")
+    texts = [row["text"] for row in tables(first)["urls"]]
+    part_of = [number for number, rows in enumerate(parts_of(before, "urls")) for _ in range(rows)]
+    marked, checked, cut = (part_of[texts.index(f"https://e.org/{page}")] for page in (50, 10, 3))
+    assert {number for table, number in written if table == "texts"} == {marked, 12}  # 12: the new URLs
+    assert {number for table, number in written if table == "links"} == {checked, cut, 12}
+    assert [row["text"] for row in tables(later)["urls"]][: len(texts)] == texts
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from periplus_spark import datasets
+left = int(sys.argv[1])
+def counted(function):
+    def call(*given):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*given)
+    return call
+datasets.write_part, datasets.keep_part = map(counted, (datasets.write_part, datasets.keep_part))
+parts = datasets.ExportParts(after=Path(sys.argv[4]))
+datasets.export_dataset(*map(Path, sys.argv[2:4]), 2.0, with_texts=True, parts=parts)
+"""
+
+
+@pytest.mark.parametrize("steps", [0, 1, 9, 25, 60])
+def test_a_killed_export_after_another_continues_and_equals_a_whole_one(made, tmp_path, steps):
+    first, later = tmp_path / "first", tmp_path / "later"
+    folder = copied(made, tmp_path / "c")
+    export_dataset(folder, first, 1.0, with_texts=True, parts=(12, 1))
+    there = {path: path.read_bytes() for path in first.glob("*/*.parquet")}
+    refreshed(folder)
+    command = [sys.executable, "-c", KILLED, str(steps), str(folder), str(later), str(first)]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    done = len(list(later.glob("*/*.parquet")))
+    assert done <= steps
+    assert not (later / "manifest.json").exists()
+    export_dataset(folder, later, 3.0, with_texts=True, parts=ExportParts(0, 2, first))
+    export_dataset(folder, tmp_path / "whole", 4.0, with_texts=True)
+    assert named(later) == named(tmp_path / "whole")
+    assert {path: path.read_bytes() for path in there} == there
+    export_dataset(folder, tmp_path / "third", 5.0, with_texts=True, parts=ExportParts(after=later))
+    assert named(tmp_path / "third") == named(later)
+
+
+def test_deleted_urls_need_a_whole_export_and_numbers_out_of_order_are_not_merged(made, tmp_path):
+    folder = copied(made, tmp_path / "c")
+    export_dataset(folder, tmp_path / "first", 1.0)
+    export_dataset(folder, tmp_path / "later", 1.0, parts=ExportParts(after=tmp_path / "first"))
+    with pytest.raises(UsageError, match="exported with --after"):
+        combine([tmp_path / "first", tmp_path / "later"], tmp_path / "both", 1.0)
+    with contextlib.closing(schema.connect(folder)) as connection, connection:
+        connection.execute("DELETE FROM url WHERE text = 'https://y3.org/'")
+    with pytest.raises(StoreError, match="deleted"):
+        export_dataset(folder, tmp_path / "third", 2.0, parts=ExportParts(after=tmp_path / "first"))
+    other = stored(tmp_path / "d", {"https://f.org/": page("F")}, ["https://f.org/"])
+    with contextlib.closing(schema.connect(other)) as connection, connection:
+        connection.execute("UPDATE run SET started = 5")
+    with pytest.raises(UsageError, match="is not a dataset of"):
+        export_dataset(other, tmp_path / "fourth", 2.0, parts=ExportParts(after=tmp_path / "first"))

@@ -100,7 +100,7 @@ def test_each_way_of_storage_gives_the_same_dataset(made, kept, tmp_path):
 
 
 def test_more_rows_than_are_looked_up_at_once_give_the_same_dataset_too(made, kept, tmp_path, monkeypatch):
-    for module in ("periplus.store.sqlite.site_rows.BLOCK_ROWS", "periplus_postgres.table_rows.NUMBERS_AT_ONCE"):
+    for module in ("periplus.store.site_rows.BLOCK_ROWS", "periplus_postgres.table_rows.NUMBERS_AT_ONCE"):
         monkeypatch.setattr(module, 3)
     monkeypatch.setattr(dataset_rows, "URLS_AT_ONCE", dict.fromkeys(dataset_rows.URLS_AT_ONCE, 2))
     first, second = (export_dataset(one, tmp_path / name, 1.0) for one, name in ((made, "one"), (kept, "two")))

@@ -5,11 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from audited import SmallSite, faults, table_of
+from audited import SmallSite, faults, issues, table_of
 from periplus.analyse.audit import FINDINGS, audit, issue_kinds
 from periplus.analyse.audit_input import NoteColumns, folder_causes, session_causes, text_keys
 from periplus.analyse.duplicates import NearGroup
-from periplus.analyse.issues import Lookups, audit_rules, causes_of, counts, issues, kind_issues
+from periplus.analyse.grades import counts
+from periplus.analyse.issues import Lookups, audit_rules, causes_of, kind_issues
 from periplus.document.language import is_language
 from periplus.errors import UsageError
 from periplus.model.audit import Category, Severity, Verdict

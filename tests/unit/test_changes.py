@@ -10,9 +10,11 @@ import pytest
 
 from periplus.errors import StoreError
 from periplus.model.page import Block, BlockKind, Blocks, Part, Position
+from periplus.store import changes, text_rows
 from periplus.store.bodies import pack_blocks
-from periplus.store.sqlite import changes, schema, text_rows
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.schema import SqliteStatements
 
 BLOCKS = Blocks.of(
     (
@@ -101,7 +103,7 @@ def seen(connection, place, at_once=2):
     """The page ids that a follower gets from a place on, and its new place."""
     found = []
     while True:
-        ids, place = changes.after(connection, place, at_once)
+        ids, place = changes.after(SqliteStatements(connection), place, at_once)
         if not ids:
             return found, place
         found += ids
@@ -110,7 +112,7 @@ def seen(connection, place, at_once=2):
 def test_a_new_follower_gets_all_pages_and_then_the_changes(connection):
     for number in (5, -3, 9):
         put(connection, number)
-    place = changes.follow(connection, "index")
+    place = changes.follow(SqliteStatements(connection), "index")
     put(connection, 7)  # while the follower starts
     found, place = seen(connection, place)
     assert set(found) == {-3, 5, 7, 9}
@@ -122,13 +124,13 @@ def test_a_new_follower_gets_all_pages_and_then_the_changes(connection):
 
 def test_a_moved_page_is_reported_under_both_urls(connection):
     put(connection, 1)
-    _, place = seen(connection, changes.follow(connection, "index"))
+    _, place = seen(connection, changes.follow(SqliteStatements(connection), "index"))
     connection.execute("UPDATE page SET url_id = 2 WHERE url_id = 1")
     assert seen(connection, place)[0] == [1, 2]
 
 
 def test_a_url_that_never_was_a_page_is_not_reported(connection):
-    _, place = seen(connection, changes.follow(connection, "index"))
+    _, place = seen(connection, changes.follow(SqliteStatements(connection), "index"))
     connection.execute("INSERT INTO url (id, text, host_id, reason, first_seen) VALUES (1, 'x', 1, 'waiting', 0)")
     connection.execute("UPDATE url SET reason = 'not-found' WHERE id = 1")
     assert seen(connection, place)[0] == []
@@ -139,46 +141,46 @@ def test_a_url_that_never_was_a_page_is_not_reported(connection):
 
 
 def test_followers_continue_independently_of_each_other(connection):
-    one, two = changes.follow(connection, "one"), changes.follow(connection, "two")
+    one, two = changes.follow(SqliteStatements(connection), "one"), changes.follow(SqliteStatements(connection), "two")
     put(connection, 1)
     _, one = seen(connection, one)
-    changes.set_position(connection, "one", one)
+    changes.set_position(SqliteStatements(connection), "one", one)
     put(connection, 2)
-    assert changes.follow(connection, "one") == one
+    assert changes.follow(SqliteStatements(connection), "one") == one
     assert seen(connection, one)[0] == [2]
     # each page appears as a page and as a change since the start
-    assert sorted(seen(connection, changes.follow(connection, "two"))[0]) == [1, 1, 2, 2]
+    assert sorted(seen(connection, changes.follow(SqliteStatements(connection), "two"))[0]) == [1, 1, 2, 2]
     _, two = seen(connection, two)
-    changes.set_position(connection, "two", two)
+    changes.set_position(SqliteStatements(connection), "two", two)
     assert connection.execute("SELECT url_id FROM change").fetchall() == [(2,)]  # follower "one" has not confirmed it
-    changes.unfollow(connection, "one")
+    changes.unfollow(SqliteStatements(connection), "one")
     assert connection.execute("SELECT url_id FROM change").fetchall() == []
-    assert changes.place_of(connection, "one") is None
+    assert changes.place_of(SqliteStatements(connection), "one") is None
 
 
 def test_without_followers_no_change_is_stored(connection):
     put(connection, 1)
-    changes.note(connection, [1])
+    changes.note(SqliteStatements(connection), [1])
     assert connection.execute("SELECT count(*) FROM change").fetchone() == (0,)
 
 
 def test_waiting_counts_the_remaining_pages(connection):
     put(connection, 1)
     put(connection, 2)
-    place = changes.follow(connection, "index")
+    place = changes.follow(SqliteStatements(connection), "index")
     put(connection, 2)
-    assert changes.waiting(connection, place) == 3
-    _, place = changes.after(connection, place, 1)
-    assert changes.waiting(connection, place) == 2
+    assert changes.waiting(SqliteStatements(connection), place) == 3
+    _, place = changes.after(SqliteStatements(connection), place, 1)
+    assert changes.waiting(SqliteStatements(connection), place) == 2
 
 
 def test_a_new_follower_starts_after_deleted_changes(connection):
     """Numbers of changes are never reused, so a place stays valid when all earlier changes are deleted."""
-    first = changes.follow(connection, "first")
+    first = changes.follow(SqliteStatements(connection), "first")
     put(connection, 1)
     _, first = seen(connection, first)
-    changes.set_position(connection, "first", first)
-    second = changes.follow(connection, "second")
+    changes.set_position(SqliteStatements(connection), "first", first)
+    second = changes.follow(SqliteStatements(connection), "second")
     assert second.seq == first.seq
     put(connection, 1)
     assert seen(connection, first)[0] == [1]
@@ -188,7 +190,8 @@ def test_a_new_follower_starts_after_deleted_changes(connection):
 KILLED = """
 import os, sys
 from pathlib import Path
-from periplus.store.sqlite import changes, schema
+from periplus.store import changes
+from periplus.store.sqlite import schema
 sys.path.insert(0, {tests!r})
 from unit.test_changes import put
 connection = schema.connect(Path({folder!r}))
@@ -212,7 +215,7 @@ with connection:
 def test_a_kill_between_statements_leaves_page_and_change_or_neither(folder, at):
     connection = schema.connect(folder)
     put(connection, 1)
-    _, place = seen(connection, changes.follow(connection, "index"))
+    _, place = seen(connection, changes.follow(SqliteStatements(connection), "index"))
     connection.close()
     tests = __file__.rpartition("/unit/")[0]
     subprocess.run([sys.executable, "-c", KILLED.format(tests=tests, folder=str(folder), at=at)], check=False)
@@ -237,24 +240,24 @@ def test_a_follower_has_the_collections_pages_after_random_changes(connection):
                 "UPDATE url SET reason = ? WHERE id = ?", (rng.choice(["not-found", "ok", "alias"]), number)
             )
         if rng.random() < 0.3:
-            place = changes.follow(connection, "copy")
-            ids, after = changes.after(connection, place, rng.choice([1, 3, 50]))
+            place = changes.follow(SqliteStatements(connection), "copy")
+            ids, after = changes.after(SqliteStatements(connection), place, rng.choice([1, 3, 50]))
             for page in ids:
                 copy[page] = any(True for _ in SqliteReader(connection).page_blocks([page]))
             if rng.random() < 0.8:  # else it was killed before it could say so
-                changes.set_position(connection, "copy", after)
-    for page in seen(connection, changes.follow(connection, "copy"))[0]:
+                changes.set_position(SqliteStatements(connection), "copy", after)
+    for page in seen(connection, changes.follow(SqliteStatements(connection), "copy"))[0]:
         copy[page] = any(True for _ in SqliteReader(connection).page_blocks([page]))
     there = {page.url_id for page in SqliteReader(connection).site_blocks(1)}
     assert {page for page, is_there in copy.items() if is_there} == there
 
 
 def test_evidence_is_stored_by_site_and_name(connection):
-    assert changes.evidence(connection, 1, "template") is None
-    changes.write_evidence(connection, 1, "template", b"one")
-    changes.write_evidence(connection, 1, "template", b"two")
-    changes.write_evidence(connection, 2, "template", b"three")
-    assert changes.evidence(connection, 1, "template") == b"two"
+    assert text_rows.evidence(SqliteReader(connection), 1, "template") is None
+    text_rows.write_evidence(SqliteStatements(connection), 1, "template", b"one")
+    text_rows.write_evidence(SqliteStatements(connection), 1, "template", b"two")
+    text_rows.write_evidence(SqliteStatements(connection), 2, "template", b"three")
+    assert text_rows.evidence(SqliteReader(connection), 1, "template") == b"two"
 
 
 def test_pages_have_their_blocks_and_parts(connection):
@@ -269,7 +272,7 @@ def test_pages_have_their_blocks_and_parts(connection):
         "A title",
     )
     parts = [Part.NAVIGATION if block.kind is BlockKind.LINK else Part.CONTENT for block in BLOCKS]
-    text_rows.write_parts(connection, [(1, page.body_id, parts), (2, 999, parts)])
+    text_rows.write_parts(SqliteStatements(connection), [(1, page.body_id, parts), (2, 999, parts)])
     assert next(SqliteReader(connection).site_blocks(1)).parts == tuple(parts)
     assert SqliteReader(connection).parts(1) == tuple(parts)
     assert SqliteReader(connection).parts(2) is None

@@ -17,6 +17,7 @@ from periplus.settings import Budget, Storage, settings_from
 from periplus.store.reader import status_range
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
+from periplus.store.sqlite.listing import SqliteReader
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -170,7 +171,7 @@ def test_the_report_lists_broken_links_and_redirects(folder):
     from periplus.api.report import report_data
 
     with contextlib.closing(reading.connect(folder)) as connection:
-        data = report_data(connection, "", RankOrder(), 0.0)
+        data = report_data(SqliteReader(connection), "", RankOrder(), 0.0)
     dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.broken]
     assert dead == [
         ("https://e.org/gone", Reason.NOT_FOUND, [HOME, "https://e.org/a"]),
@@ -201,7 +202,7 @@ def test_links_to_a_redirect_loop_are_broken(tmp_path):
     from periplus.api.report import report_data
 
     with contextlib.closing(reading.connect(folder)) as connection:
-        dead = report_data(connection, "", RankOrder(), 0.0).broken
+        dead = report_data(SqliteReader(connection), "", RankOrder(), 0.0).broken
     assert [(link.target, link.reason) for link in dead] == [("https://e.org/1", Reason.BAD_ANSWER)]
 
 

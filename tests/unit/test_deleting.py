@@ -22,9 +22,10 @@ from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite import deletion, reading, runs, tables
+from periplus.store.sqlite import deletion, reading, runs
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.job_file import folder_queue
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 
@@ -203,10 +204,10 @@ def test_a_deleted_page_leaves_search_and_its_group_of_duplicates(tmp_path: Path
 
 def test_deleting_invalidates_cached_tables(folder: Path) -> None:
     with contextlib.closing(reading.connect(folder)) as connection:
-        before = tables.version(connection)
+        before = SqliteReader(connection).version()
     deleting.delete(folder, Deletion(ids(START)))
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert tables.version(connection) > before
+        assert SqliteReader(connection).version() > before
 
 
 def test_a_deleted_text_is_no_longer_in_any_file(tmp_path: Path) -> None:

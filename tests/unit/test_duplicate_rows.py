@@ -11,8 +11,10 @@ import pytest
 from periplus.api.duplicates import duplicate_groups
 from periplus.model.page import LINK_KIND_CODES, LinkKind
 from periplus.settings import Settings, Storage
-from periplus.store.sqlite import reading, site_rows, text_rows
-from periplus.store.sqlite.site_rows import LinkBlock
+from periplus.store import site_rows, text_rows
+from periplus.store.site_rows import LinkBlock
+from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
 from stored import stored
@@ -46,7 +48,7 @@ def groups(connection, site_id=None):
     """(text number, body number) by path, for each group."""
     return [
         {same.page.url.removeprefix(HOME): (same.text, same.body) for same in pages}
-        for pages, _ in text_rows.same_texts(connection, site_id)
+        for pages, _ in text_rows.same_texts(SqliteReader(connection), site_id)
     ]
 
 
@@ -64,7 +66,7 @@ def test_folded_duplicates_differ_in_marks_texts_and_bytes(tmp_path):
         HOME + "e": html("Prilis zlutoucky kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    ((same, is_confirmed),) = text_rows.same_texts(connection)
+    ((same, is_confirmed),) = text_rows.same_texts(SqliteReader(connection))
     by_path = {row.page.url.removeprefix(HOME): row for row in same}
     assert is_confirmed
     assert {name: row.marks for name, row in by_path.items()} == {"a": 0, "b/long": 9, "c": 0, "d": 8, "e": 0}
@@ -94,7 +96,7 @@ def test_a_copy_can_represent_its_group_among_near_duplicates(tmp_path):
         rule = f"{COPY} {HOME}czech"
         connection.execute("UPDATE url SET reason = 'alias', rule = ? WHERE text = ?", (rule, HOME + "b"))
     with contextlib.closing(reading.connect(folder)) as connection:
-        (group,) = duplicate_groups(connection, None, 0.8)
+        (group,) = duplicate_groups(SqliteReader(connection), None, 0.8)
     assert group.url == HOME + "b"
 
 
@@ -106,7 +108,7 @@ def test_without_stored_texts_digests_decide(tmp_path):
         HOME + "c": html("Prilis <b>zlutoucky</b> kun"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME], settings=Settings(storage=Storage(keep_text=False))))
-    ((same, is_confirmed),) = text_rows.same_texts(connection)
+    ((same, is_confirmed),) = text_rows.same_texts(SqliteReader(connection))
     by_path = {row.page.url.removeprefix(HOME): row for row in same}
     assert not is_confirmed
     assert by_path["b"].text == by_path["c"].text != by_path["a"].text
@@ -121,12 +123,13 @@ def test_a_canonical_page_of_another_page_is_marked(tmp_path):
         HOME + "b": head + html("Two"),
     }
     connection = reading.connect(stored(tmp_path, pages, [HOME]))
-    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in text_rows.contenders(connection)} == {
+    pages_by_id = text_rows.contenders(SqliteReader(connection))
+    assert {page.url.removeprefix(HOME): (page.depth, page.is_named) for page in pages_by_id} == {
         "": (0, False),
         "a": (1, True),
         "b": (1, False),
     }
-    assert text_rows.tally(connection, 1) == (3, 3)
+    assert text_rows.tally(SqliteReader(connection), 1) == (3, 3)
     connection.close()
 
 
@@ -138,13 +141,13 @@ def test_anchor_texts_are_folded_and_sorted_by_frequency(
     monkeypatch.setattr(text_rows, "PAGES_AT_ONCE", pages_at_once)
     monkeypatch.setattr(site_rows, "BLOCK_ROWS", block_rows)
     targets = np.sort([url_id(HOME + name) for name in ("czech", "loud", "alone", "nowhere")])
-    anchors = text_rows.anchors_to(connection, targets, tmp_path)
+    anchors = text_rows.anchors_to(SqliteReader(connection), targets, tmp_path)
     first, second = anchors.of(url_id(HOME + "czech"))
     assert (first.lower() in ("kůň", "kun"), second) == (True, "To czech")
     assert anchors.of(url_id(HOME + "loud")) == ["To loud"]  # without its own link
     assert anchors.of(url_id(HOME + "nowhere")) == anchors.of(url_id(HOME)) == []
     assert anchors.of(url_id(HOME + "czech")) == [first, second]
-    only = text_rows.anchors_to(connection, targets, tmp_path, most=1)
+    only = text_rows.anchors_to(SqliteReader(connection), targets, tmp_path, most=1)
     assert only.of(url_id(HOME + "czech")) == [first]
 
 

@@ -97,7 +97,7 @@ def test_a_decision_in_the_browser_is_stored_shown_and_can_be_undone(folder: Pat
 
 
 def test_a_fault_exists_since_the_first_check_that_found_it(folder: Path) -> None:
-    from periplus.api.audit import store_issues
+    from periplus.api.grading import store_issues
     from stored import NOW
 
     store_issues(folder / "e.periplus", 1, issues_of(folder / "e.periplus", Settings()))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from periplus.analyse.issues import Condition, fail_on, gate
+from periplus.analyse.grades import Condition, fail_on, gate
 from periplus.errors import UsageError
 from periplus.model.audit import Issue, Severity
 

@@ -19,7 +19,8 @@ from periplus.api.inlink_index import InlinkIndexes, make
 from periplus.api.tables import Browser, TableQuery
 from periplus.model.collection import Deletion
 from periplus.model.graph import NAV, PART, place_of_ends
-from periplus.store.sqlite import inlinks, reading
+from periplus.store import inlinks
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -51,7 +52,7 @@ def linking_plainly(connection: sqlite3.Connection, target: int) -> set[int]:
 
 def read(folder: Path) -> inlinks.StoredInlinkIndex:
     with contextlib.closing(reading.connect(folder)) as connection:
-        return inlinks.read(connection)
+        return inlinks.read(SqliteReader(connection))
 
 
 def assert_agrees_with_tables(folder: Path, book: inlinks.StoredInlinkIndex) -> None:
@@ -77,8 +78,8 @@ def test_later_visits_are_included(folder: Path) -> None:
         ["https://new.org/"],
     )
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert inlinks.still_holds(connection, book.moment)
-        assert inlinks.moment_of(connection) != book.moment
+        assert inlinks.still_holds(SqliteReader(connection), book.moment)
+        assert inlinks.moment_of(SqliteReader(connection)) != book.moment
     assert_agrees_with_tables(folder, book)
 
 
@@ -87,14 +88,14 @@ def test_an_index_is_invalid_after_changes_with_the_same_numbers(folder: Path) -
     with contextlib.closing(sqlite3.connect(folder / "collection.db")) as connection, connection:
         # as after a deletion and another run that reuses the numbers
         connection.execute("UPDATE visit SET started = started + 1")
-        assert not inlinks.still_holds(connection, book.moment)
+        assert not inlinks.still_holds(SqliteReader(connection), book.moment)
 
 
 def test_an_index_is_invalid_after_a_deletion(folder: Path) -> None:
     book = read(folder)
     delete(folder, Deletion(ids_of(folder, [canonical("https://e.org/a")])))
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert not inlinks.still_holds(connection, book.moment)
+        assert not inlinks.still_holds(SqliteReader(connection), book.moment)
     assert_agrees_with_tables(folder, read(folder))
 
 
@@ -106,16 +107,16 @@ def test_an_index_is_not_used_after_too_many_later_visits(folder: Path, monkeypa
     stored(folder, new, list(new))
     with contextlib.closing(reading.connect(folder)) as connection:
         kept = inlinks.open_index(folder)
-        newer = inlinks.moment_of(connection).visit - kept.moment.visit
+        newer = inlinks.moment_of(SqliteReader(connection)).visit - kept.moment.visit
         assert newer > 1
         monkeypatch.setattr(inlinks, "NEWER_MOST", newer)
-        assert inlinks.still_holds(connection, kept.moment)
+        assert inlinks.still_holds(SqliteReader(connection), kept.moment)
         monkeypatch.setattr(inlinks, "NEWER_MOST", newer - 1)
-        assert not inlinks.still_holds(connection, kept.moment)
+        assert not inlinks.still_holds(SqliteReader(connection), kept.moment)
         indexes = InlinkIndexes()
-        assert indexes.of(folder, connection) is None, "a new one is being made"
+        assert indexes.of(folder, SqliteReader(connection)) is None, "a new one is being made"
         indexes.finish()
-        assert indexes.of(folder, connection).moment == inlinks.moment_of(connection)
+        assert indexes.of(folder, SqliteReader(connection)).moment == inlinks.moment_of(SqliteReader(connection))
 
 
 def test_links_of_menus_and_to_resources_are_marked(folder: Path) -> None:
@@ -161,9 +162,9 @@ def test_the_index_of_a_large_collection_is_made_in_the_background(
     monkeypatch.setattr(inlink_index, "SMALL_LINKS", 1)
     indexes = InlinkIndexes()
     with contextlib.closing(reading.connect(folder)) as connection:
-        assert indexes.of(folder, connection) is None, "callers do not wait for it"
+        assert indexes.of(folder, SqliteReader(connection)) is None, "callers do not wait for it"
         indexes.finish()
-        book = indexes.of(folder, connection)
+        book = indexes.of(folder, SqliteReader(connection))
     assert book is not None
     assert_agrees_with_tables(folder, book)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from periplus.api.positions import issues_of
 from periplus.model.audit import FaultDecision, FaultNote, Issue
 from periplus.settings import Settings
 from periplus.store.column_files import ISSUES
+from periplus.store.sqlite.listing import SqliteReader
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -41,9 +41,9 @@ def audits(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     done: list[Path] = []
     audit = positions.issue_table
 
-    def counted(connection: sqlite3.Connection, *given: object, **named: object) -> object:
-        done.append(Path(connection.execute("PRAGMA database_list").fetchone()[2]).parent)
-        return audit(connection, *given, **named)  # type: ignore[arg-type]
+    def counted(reader: SqliteReader, *given: object, **named: object) -> object:
+        done.append(Path(reader.connection.execute("PRAGMA database_list").fetchone()[2]).parent)
+        return audit(reader, *given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(positions, "issue_table", counted)
     return done

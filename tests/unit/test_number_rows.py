@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from periplus.store.sqlite import site_rows
+from periplus.store import site_rows
 
 
 @pytest.mark.parametrize("rows", [0, 1, 6, 7])

@@ -23,8 +23,9 @@ from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote, Issue, Severity
 from periplus.model.comparison import Comparison, IssueChanges, Side
 from periplus.settings import Settings
+from periplus.store.past_states import RunEnd, reasons_at_ends, url_past
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.past_states import RunEnd, reasons_at_ends, url_past
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui import live
 from periplus.ui.live import drawings
 from periplus.ui.watching import Folder, Growth, Watchers
@@ -51,10 +52,10 @@ def folder(tmp_path: Path) -> Path:
 def test_counts_at_the_end_of_a_run_equal_those_of_comparisons(folder: Path) -> None:
     """The slow twin reads the state of each run separately: the current state without later changes."""
     with contextlib.closing(reading.connect(folder / "e.periplus")) as connection:
-        ends = reasons_at_ends(connection)
+        ends = reasons_at_ends(SqliteReader(connection))
         for run_id, counts in ends.items():
-            moment = RunEnd.after(connection, run_id)
-            past = url_past(connection, moment)
+            moment = RunEnd.after(SqliteReader(connection), run_id)
+            past = url_past(SqliteReader(connection), moment)
             rows = connection.execute("SELECT id, reason, first_seen FROM url").fetchall()
             twin = Counter(past.get(one, (now,))[0] for one, now, seen in rows if seen < moment.until)
             assert +counts == twin

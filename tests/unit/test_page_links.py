@@ -11,9 +11,11 @@ from drawn_links import drawn
 from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
 from periplus.model.tables import LINKS
+from periplus.store import site_rows
 from periplus.store.page_links import LINKS_AT_MOST, PageLink
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
-from periplus.store.sqlite import listing, page_links, schema, site_rows
+from periplus.store.sqlite import listing, page_links, schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.statements import SQLITE
 from periplus.store.views import select
 from periplus.urls.canonical import canonical, url_id
@@ -72,7 +74,7 @@ def test_arrays_agree_with_the_view(connection, monkeypatch):
     monkeypatch.setattr(site_rows, "BLOCK_ROWS", 500)
     kinds = frozenset({LinkKind.ANCHOR, LinkKind.IMAGE, LinkKind.SITEMAP})
     for chosen in (None, kinds):
-        blocks = list(site_rows.link_blocks(connection, "page_links l ORDER BY l.source", kinds=chosen))
+        blocks = list(site_rows.link_blocks(SqliteReader(connection), "page_links l ORDER BY l.source", kinds=chosen))
         assert len(blocks) > 1
         links = site_rows.joined_links(block.in_order() for block in blocks)
         names = [
@@ -197,7 +199,7 @@ def test_inconsistent_columns_are_reported_as_damage(connection, column):
         list(listing.whole(connection, LINKS))
     if column != "words":  # the arrays do not read words
         with pytest.raises(StoreError, match="damaged"):
-            list(site_rows.link_blocks(connection, "page_links l"))
+            list(site_rows.link_blocks(SqliteReader(connection), "page_links l"))
 
 
 def test_a_stored_link_has_a_key():

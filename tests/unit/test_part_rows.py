@@ -7,8 +7,10 @@ import pytest
 
 from periplus.model.visit import Headers
 from periplus.model.web import Url
+from periplus.store import site_rows
 from periplus.store.bodies import pack_headers
-from periplus.store.sqlite import schema, site_rows
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 
 A, B = "http://h/a.png", "http://h/b.png"
@@ -61,7 +63,7 @@ def resources(folder, *visits):
                 " VALUES (1, 0, ?, ?, 0, 0, ?, ?, ?, ?, '', ?)",
                 row,
             )
-        found = site_rows.part_sizes(connection)
+        found = site_rows.part_sizes(SqliteReader(connection))
     names = {url_id(Url(url)): url[-5] for url in (A, B)}
     return {names[url]: (one.media_type, one.size_bytes) for url, one in found.items()}
 

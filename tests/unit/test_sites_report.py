@@ -15,6 +15,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Severity
 from periplus.present.report import causes_of, sites_page, worst_first
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from stored import page, stored
 
 A, B, C = (f"https://{name}.org/" for name in "abc")
@@ -44,15 +45,15 @@ def test_trends_are_of_the_whole_collection_and_shown_for_one_site_only(folder, 
     alone = stored(tmp_path / "one.periplus", {A: page("Home of A")}, [A])
     for place, runs in ((folder, 0), (alone, 1)):
         with contextlib.closing(reading.connect(place)) as connection:
-            assert len(report_data(connection, "a.org", RankOrder(), 0.0).trends) == runs
+            assert len(report_data(SqliteReader(connection), "a.org", RankOrder(), 0.0).trends) == runs
 
 
 def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
     with contextlib.closing(reading.connect(folder)) as connection:
-        report = sites_report(connection, 0.0)
+        report = sites_report(SqliteReader(connection), 0.0)
         assert [site.site for site in report.sites] == ["a.org", "b.org", "c.org"]
         for site in report.sites:
-            own = report_data(connection, site.site, RankOrder(), 0.0)
+            own = report_data(SqliteReader(connection), site.site, RankOrder(), 0.0)
             assert site.counts == own.counts
             assert site.broken_urls == own.broken_urls
             assert site.size_bytes == sum(one.size_bytes for one in own.sizes)
@@ -67,7 +68,7 @@ def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
 
 def test_the_worst_site_comes_first_with_the_command_for_its_report(folder):
     with contextlib.closing(reading.connect(folder)) as connection:
-        report = sites_report(connection, 0.0)
+        report = sites_report(SqliteReader(connection), 0.0)
     with periplus.open(folder) as collection:
         source = collection.report(folder / "all.html").read_text("utf-8")
         alone = collection.report(folder / "one.html", "b.org").read_text("utf-8")
@@ -144,5 +145,5 @@ def test_templates_are_searched_site_by_site(folder, tmp_path):
 def test_a_report_of_sites_without_pages_says_so(tmp_path):
     folder = stored(tmp_path / "c.periplus", {B: 404, C: 404}, [B, C])
     with contextlib.closing(reading.connect(folder)) as connection:
-        source = sites_page(sites_report(connection, 0.0))
+        source = sites_page(sites_report(SqliteReader(connection), 0.0))
     assert "No page was fetched" in source

@@ -15,7 +15,8 @@ from periplus.model.page import Part
 from periplus.model.web import SiteKey
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.text_rows import source_rows, write_parts
+from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.text_rows import source_rows, write_parts
 from stored import stored
 
 HOME = "https://e.org/"
@@ -112,7 +113,7 @@ def mark(folder):
     """Stores marks as the pipeline does, with lists and the footer as navigation."""
     connection = schema.connect(folder)
     with connection:
-        rows = source_rows(connection, SiteKey("e.org"))
+        rows = source_rows(SqliteReader(connection), SiteKey("e.org"))
         marked = [
             (
                 page.url_id,
@@ -121,7 +122,7 @@ def mark(folder):
             )
             for page in SqliteReader(connection).page_blocks([row.url_id for row in rows])
         ]
-        write_parts(connection, marked)
+        write_parts(SqliteStatements(connection), marked)
     connection.close()
 
 

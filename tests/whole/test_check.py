@@ -19,9 +19,9 @@ from voyage import Collection, command, crawled, environment, flags_for, plain, 
 
 import periplus
 from periplus.analyse.audit import issue_kinds
-from periplus.api.audit import baseline_run, new_since, store_issues
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder, crawl
+from periplus.api.grading import baseline_run, new_since, store_issues
 from periplus.api.positions import issues_of
 from periplus.api.tables import Browser, TableQuery
 from periplus.cli.main import main

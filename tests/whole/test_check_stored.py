@@ -12,9 +12,9 @@ from test_check import ALWAYS, BY_GET, DEFAULTS, of_links, three_sites, truth_ta
 from voyage import command, environment, flags_for, served_apart, settings_for, told, until
 
 import periplus
-from periplus.api.audit import store_issues
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
+from periplus.api.grading import store_issues
 from periplus.api.homes import folder_of
 from periplus.api.positions import issues_of
 from periplus.model.ports import CHECK

@@ -17,6 +17,7 @@ from periplus.errors import UsageError
 from periplus.model.duplicates import Ground, Likeness
 from periplus.model.page import ALL_PARTS
 from periplus.store.sqlite import reading
+from periplus.store.sqlite.listing import SqliteReader
 from stored import stored
 from testweb import serve
 from testweb.site import Page, Site, Web
@@ -182,15 +183,15 @@ def test_without_marks_content_is_computed_for_this_answer_only(tmp_path):
     }
     folder = stored(tmp_path / "c", pages, ["https://e.org/"])
     connection = reading.connect(folder)
-    found = duplicates(connection, "e.org")
+    found = duplicates(SqliteReader(connection), "e.org")
     assert (found.site, found.pages) == ("e.org", 3)
     assert [(group.url, [(page.url, page.like) for page in group.pages]) for group in found.groups] == [
         ("https://e.org/one", [("https://e.org/two", Likeness.NEAR)])
     ]
     assert "3 pages" in found.notes[0]
-    assert duplicates(connection, near=1.0).groups == ()
+    assert duplicates(SqliteReader(connection), near=1.0).groups == ()
     with pytest.raises(UsageError, match=r"from 0\.3 to 1"):
-        duplicates(connection, near=0.1)
+        duplicates(SqliteReader(connection), near=0.1)
     connection.close()
     with Collection(folder) as collection:
         again = collection.duplicates("e.org")

@@ -1,7 +1,9 @@
-"""examples/feature: a package that is installed beside Periplus adds a command, a finding, a screen and a table."""
+"""examples/feature: a package that is installed beside Periplus adds a command, a finding, a screen, a column
+and a table."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -57,6 +59,12 @@ def test_its_command_is_listed_and_runs(site, folder):
 def test_its_finding_is_audited(site, folder):
     ended = run(site, "-m", "periplus", "export", "issues", "-c", folder, "-f", "jsonl")
     assert [START in line for line in ended.stdout.splitlines() if '"title-tiny"' in line] == [True], ended.stderr
+
+
+def test_its_column_is_read_with_the_pages(site, folder):
+    ended = run(site, "-m", "periplus", "export", "pages", "-c", folder, "-f", "jsonl")
+    rows = map(json.loads, ended.stdout.splitlines())
+    assert {row["url"]: row["words"] for row in rows} == {START: 3, f"{START}a": 150}, ended.stderr
 
 
 def test_its_screen_and_table_are_served_and_in_the_navigation(site, folder):

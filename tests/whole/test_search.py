@@ -27,7 +27,8 @@ from periplus.model.job import JobProgress
 from periplus.retrieval import index as search_index
 from periplus.retrieval.index import FOLDER, FORMS, ID, NAMES, TERM_FIELDS, Ranks, ask, open_index, read_state
 from periplus.settings import Searching
-from periplus.store.sqlite import changes, reading, site_rows, text_rows
+from periplus.store import changes, site_rows, text_rows
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
@@ -273,7 +274,7 @@ def test_sites_that_are_only_linked_to_are_not_ranked(tmp_path):
     )
     with contextlib.closing(reading.connect(folder)) as connection:
         assert sorted(SqliteReader(connection).site_names().values()) == ["e.org", "other.org"]
-        assert site_rows.sites_read(connection) == ["e.org"]
+        assert site_rows.sites_read(SqliteReader(connection)) == ["e.org"]
     assert catch_up(folder)
     assert all(Ranks(folder).of([url_id(canonical(url)) for url in (HOME, "https://e.org/p")]))
 

@@ -6,6 +6,7 @@ FEATURE = Feature(
     "Lists the longest pages.",
     commands=(CommandEntry("longest", "Look", "List the longest pages.", "longest.parts:longest"),),
     findings={"title-tiny": "longest.parts:TINY_TITLE"},
+    page_columns="longest.parts:page_columns",
     tables="longest.parts:TABLES",
     routes="longest.parts:ROUTES",
     templates="longest",

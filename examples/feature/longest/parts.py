@@ -1,9 +1,9 @@
-"""A command, a kind of issue, a screen, and a table with a column of its own."""
+"""A command, a kind of issue, a screen, a column of the pages, and a table of its own."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,15 +14,18 @@ from starlette.responses import Response
 from periplus.analyse.audit import Finding
 from periplus.analyse.audit_input import AuditInput, IssueColumns
 from periplus.api.collection import Collection
+from periplus.api.page_columns import ExtraColumns
 from periplus.api.tables import ResultTable
 from periplus.cli.options import collection_folder, collection_option
 from periplus.model.audit import Category, IssueKind, Severity
 from periplus.model.tables import Table, columns_of
+from periplus.model.web import UrlId
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.schema import DATABASE
 from periplus.ui import rendering
 from periplus.ui.description import Routes, Screen, TableScreen
 from periplus.ui.state import folder_of
-from periplus.values import JsonObject, Place
+from periplus.values import JsonObject, Place, Row
 
 PAGES = 10
 TINY_CHARS = 4
@@ -101,6 +104,15 @@ def _show(request: Request) -> Response:
     name, folder = folder_of(request)
     pages: list[JsonObject] = [page._asdict() for page in longest_pages(folder)]
     return rendering.answer(request, "longest/longest.html", {"title": "Longest pages", "name": name, "pages": pages})
+
+
+def page_columns(place: Place) -> ExtraColumns:
+    """A column of `pages`: the number of words of each page."""
+
+    def values(reader: CollectionReader, names: Sequence[str]) -> Callable[[UrlId], Row]:
+        return lambda page_id: (len((reader.text(page_id) or "").split()),)
+
+    return ExtraColumns(columns_of("words integer: number of words of the page's text"), values)
 
 
 ROUTES = Routes(

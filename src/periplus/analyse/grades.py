@@ -1,12 +1,18 @@
-"""Grades a site from its issues: discoverability, accessibility, security, performance, maintenance."""
+"""Judges a site by its issues: conditions that fail a check, and grades.
+
+Graded are discoverability, accessibility, security, performance and maintenance.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from periplus.analyse.audit import issue_kinds
 from periplus.errors import UsageError
-from periplus.model.audit import Category, FieldGrade, GradedField, GradePart, Severity
+from periplus.model.audit import Category, FieldGrade, GradedField, GradePart, KindSum, Severity
+from periplus.values import frozen
 
 _FIELDS = {
     Category.TITLES: GradedField.DISCOVERABILITY,
@@ -28,6 +34,18 @@ _ELSEWHERE = {
 # Our choice: points deducted if a kind of issue is on every page, and the minimum if it is on any. Five kinds of
 # missing headers on each page, none of them an error, result in a C; one dead link in a large site keeps an A.
 WEIGHTS = {Severity.ERROR: (40.0, 4.0), Severity.WARNING: (16.0, 1.5), Severity.NOTICE: (6.0, 0.5)}
+# Aliases for conditions, besides codes, severities and categories: verdicts on links, and plurals
+ALIASES = {
+    "broken": "broken-link",
+    "refused": "refused-link",
+    "looks-missing": "soft-404",
+    "moved": "link-to-redirect",
+    "suspect": "suspect-link",
+    "errors": "error",
+    "warnings": "warning",
+    "notices": "notice",
+}
+_CONDITION = re.compile(r"([a-z0-9-]+)\s*(?:(>=?)\s*([0-9]{1,12}))?")
 LETTERS = ((90, "A"), (80, "B"), (70, "C"), (60, "D"), (50, "E"), (0, "F"))
 
 
@@ -97,3 +115,71 @@ def below(grades: Iterable[FieldGrade], least: Mapping[GradedField, int]) -> lis
         for grade in grades
         if grade.field in least and grade.score < least[grade.field]
     ]
+
+
+def counts(sums: Iterable[KindSum]) -> Counter[str]:
+    """Number of causes by code, by severity and by category, in one table: these names are all distinct."""
+    table: Counter[str] = Counter()
+    for group in sums:
+        table.update(
+            {group.kind.code: group.causes, group.severity.value: group.causes, group.kind.category.value: group.causes}
+        )
+    return table
+
+
+@frozen
+class Condition:
+    """The audit fails if there are more than `most` issues with this code, severity or category."""
+
+    name: str
+    most: int
+
+
+@frozen
+class GateResult:
+    """Whether the audit failed, and a sentence with the reason."""
+
+    failed: bool
+    sentence: str
+
+
+def fail_on(text: str) -> tuple[Condition, ...]:
+    """Parses `broken>0,server-error>5`; each condition can fail the audit. A bare name means `>0`, as does `>=1`.
+
+    '' gives no conditions. Raises only UsageError.
+    """
+    return tuple(_condition(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _condition(text: str) -> Condition:
+    match = _CONDITION.fullmatch(text)
+    if not match:
+        raise UsageError(f"{text!r} is not a condition: write NAME or NAME>NUMBER, as in broken>0,server-error>5")
+    name, sign, number = match.groups()
+    names = {*issue_kinds(), *Severity, *Category, *ALIASES}
+    if name not in names:
+        raise UsageError(f"unknown name {name!r}; choose among {', '.join(sorted(names))}")
+    most = int(number or 0) - (sign == ">=")
+    if most < 0:
+        raise UsageError(f"{text!r} always fails: a number is never below 0")
+    return Condition(ALIASES.get(name, name), most)
+
+
+def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baseline: str = "") -> GateResult:
+    """Evaluates the conditions. counted: from `audit.counts`, of new issues only if there is a baseline.
+
+    baseline: its name, for the sentence; empty: none.
+    """
+    over = [
+        (condition, counted.get(condition.name, 0))
+        for condition in conditions
+        if counted.get(condition.name, 0) > condition.most
+    ]
+    since = f", counting what is new since {baseline}" if baseline else ""
+    if not over:
+        return GateResult(False, f"passed{since}")
+    reasons = "; ".join(
+        f"{number:,} {condition.name}, {f'at most {condition.most:,}' if condition.most else 'none'} allowed"
+        for condition, number in over
+    )
+    return GateResult(True, f"failed: {reasons}{since}")

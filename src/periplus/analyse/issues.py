@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ from periplus.model.arrays import Ints as Places
 from periplus.model.arrays import Mask
 from periplus.model.audit import (
     VERDICTS,
-    Category,
     Fault,
     FaultNote,
     Issue,
@@ -172,17 +170,6 @@ class IssueTable:
     def ids_of(self, places: Places) -> Places:
         """int64[k]: the ids of URLs; 0 if unknown."""
         return np.where(places >= 0, self.ids[places], 0) if len(self.ids) else places
-
-
-def issues(
-    findings: Mapping[str, IssueColumns],
-    site: AuditInput,
-    rules: AuditRules | None = None,
-    lookups: Lookups | None = None,
-) -> Iterator[Issue]:
-    """Formats the findings of `audit` one by one, in order. Bounded memory."""
-    for kind in kind_issues(findings, site, rules, lookups):
-        yield from format_issues(kind, site.urls.url)
 
 
 def kind_issues(
@@ -545,85 +532,3 @@ def _concatenate(kinds: Sequence[KindIssues]) -> KindIssues:
         return kinds[0]
     columns: dict[str, Any] = {name: np.concatenate([getattr(group, name) for group in kinds]) for name in COLUMNS}
     return replace(kinds[0], **columns)
-
-
-def counts(sums: Iterable[KindSum]) -> Counter[str]:
-    """Number of causes by code, by severity and by category, in one table: these names are all distinct."""
-    table: Counter[str] = Counter()
-    for group in sums:
-        table.update(
-            {group.kind.code: group.causes, group.severity.value: group.causes, group.kind.category.value: group.causes}
-        )
-    return table
-
-
-# Aliases for conditions, besides codes, severities and categories: verdicts on links, and plurals
-ALIASES = {
-    "broken": "broken-link",
-    "refused": "refused-link",
-    "looks-missing": "soft-404",
-    "moved": "link-to-redirect",
-    "suspect": "suspect-link",
-    "errors": "error",
-    "warnings": "warning",
-    "notices": "notice",
-}
-_CONDITION = re.compile(r"([a-z0-9-]+)\s*(?:(>=?)\s*([0-9]{1,12}))?")
-
-
-@frozen
-class Condition:
-    """The audit fails if there are more than `most` issues with this code, severity or category."""
-
-    name: str
-    most: int
-
-
-@frozen
-class GateResult:
-    """Whether the audit failed, and a sentence with the reason."""
-
-    failed: bool
-    sentence: str
-
-
-def fail_on(text: str) -> tuple[Condition, ...]:
-    """Parses `broken>0,server-error>5`; each condition can fail the audit. A bare name means `>0`, as does `>=1`.
-
-    '' gives no conditions. Raises only UsageError.
-    """
-    return tuple(_condition(part.strip()) for part in text.split(",") if part.strip())
-
-
-def _condition(text: str) -> Condition:
-    match = _CONDITION.fullmatch(text)
-    if not match:
-        raise UsageError(f"{text!r} is not a condition: write NAME or NAME>NUMBER, as in broken>0,server-error>5")
-    name, sign, number = match.groups()
-    names = {*issue_kinds(), *Severity, *Category, *ALIASES}
-    if name not in names:
-        raise UsageError(f"unknown name {name!r}; choose among {', '.join(sorted(names))}")
-    most = int(number or 0) - (sign == ">=")
-    if most < 0:
-        raise UsageError(f"{text!r} always fails: a number is never below 0")
-    return Condition(ALIASES.get(name, name), most)
-
-
-def gate(conditions: Iterable[Condition], counted: Mapping[str, int], *, baseline: str = "") -> GateResult:
-    """Evaluates the conditions. counted: from `audit.counts`, of new issues only if there is a baseline.
-
-    baseline: its name, for the sentence; empty: none.
-    """
-    over = [
-        (condition, counted.get(condition.name, 0))
-        for condition in conditions
-        if counted.get(condition.name, 0) > condition.most
-    ]
-    since = f", counting what is new since {baseline}" if baseline else ""
-    if not over:
-        return GateResult(False, f"passed{since}")
-    reasons = "; ".join(
-        f"{number:,} {condition.name}, {f'at most {condition.most:,}' if condition.most else 'none'} allowed"
-        for condition, number in over
-    )
-    return GateResult(True, f"failed: {reasons}{since}")

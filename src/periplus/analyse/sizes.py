@@ -21,9 +21,7 @@ def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) 
     counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes per page.
     """
     count, kinds = len(graph.pages), len(MediaClass)
-    place = {kind: index for index, kind in enumerate(MediaClass)}
-    of_type = {name: place[media_class(name)] for name in set(media_type)}
-    kind = np.fromiter((of_type[name] for name in media_type), np.int64, count)
+    kind = media_places(media_type).astype(np.int64)
     sources = np.repeat(np.arange(count), np.diff(graph.offsets))
     sizes = size_bytes[graph.targets]
     sums = np.bincount(sources * kinds + kind[graph.targets], weights=sizes, minlength=count * kinds)
@@ -43,8 +41,6 @@ _CLASS_OF_KIND = {
     LinkKind.ICON: MediaClass.IMAGES,
     LinkKind.STYLE: MediaClass.STYLES,
     LinkKind.SCRIPT: MediaClass.SCRIPTS,
-}
-_CLASS_OF_KIND |= {
     LinkKind.MEDIA: MediaClass.RECORDINGS,
     LinkKind.FRAME: MediaClass.PAGES,
     LinkKind.IFRAME: MediaClass.PAGES,

@@ -6,8 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import chain, groupby, islice, repeat
-from pathlib import Path
+from itertools import groupby, islice, repeat
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +26,6 @@ from periplus.analyse.audit_input import (
 from periplus.analyse.duplicates import NearGroup
 from periplus.analyse.issues import (
     AuditRules,
-    Causes,
     IssueTable,
     KindIssues,
     Lookups,
@@ -37,7 +35,7 @@ from periplus.analyse.issues import (
     without,
     words_of,
 )
-from periplus.analyse.linkgraph import places, places_in_sorted, resolve_redirects
+from periplus.analyse.linkgraph import places_in_sorted, resolve_redirects
 from periplus.analyse.sizes import SizeInput, media_places, pulled_bytes
 from periplus.analyse.verdicts import (
     TEXT_CHARS,
@@ -51,11 +49,9 @@ from periplus.analyse.verdicts import (
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import COMPLETE_REASONS, MissingPages, UrlEvidence
 from periplus.api.facts import Start, known_sizes
-from periplus.api.homes import changing
 from periplus.api.page_notes import notes_of_site
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
-from periplus.errors import UsageError
 from periplus.model.arrays import Ints, Ints32, Mask, Unsigned8
 from periplus.model.audit import VERDICTS, FragmentVerdict, Verdict
 from periplus.model.duplicates import DuplicateGroup
@@ -66,14 +62,13 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import FetchLimits, Politeness
+from periplus.store import checks, site_rows, text_rows
 from periplus.store.notes import fault_notes
 from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import checks, reading, runs, schema, site_rows, text_rows
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.mailto import mailto_problem
-from periplus.values import Place, frozen
+from periplus.values import frozen
 
 NEAR_PAGES = 20_000  # texts compared by default: about 1 ms and 1 kB of memory each
 UNMARKED_PAGES = 500  # of them without a stored split into content and navigation: up to 20 ms each
@@ -134,20 +129,20 @@ def site_audit(
     loaded. judged: judge link targets by everything crawls and checks saw, with the spacing of the last check; False:
     take the state that the crawl stored. closed: include issues that a user closed. Costs: benchmarks/million.py.
     """
-    connection = urls.connection
-    links = site_rows.site_links(connection, start.site) if links is None else links
+    reader = urls.reader
+    links = site_rows.site_links(reader, start.site) if links is None else links
     redirects, notes = urls.leads, list[str]()
     ids, sites = urls.column(urls.rows.ids), urls.column(urls.rows.sites)
-    own = sites == site_number(connection, start.site)
-    groups = _duplicates(connection, start.site, near, notes)
-    evidence = UrlEvidence(connection, urls.rows, *_check_settings(connection)) if judged else None
-    fragments = list(_fragments(connection, start.site, links, redirects, evidence, notes))
+    own = sites == site_number(reader, start.site)
+    groups = _duplicates(reader, start.site, near, notes)
+    evidence = UrlEvidence(reader, urls.rows, *_check_settings(reader)) if judged else None
+    fragments = list(_fragments(reader, start.site, links, redirects, evidence, notes))
     facts = _link_facts(urls, links)
     del links  # frees 150 MB at eight million links, unless the caller holds them
     moved = urls.redirects(redirects)
     sizes = SizeInput(urls.sizes, urls.media, facts.source, facts.target, facts.kind)
-    missing = _ShortPages(urls) if evidence is None else MissingPages(connection, evidence, start.site)
-    pages = missing.examine(site_rows.page_texts(connection, start.site))
+    missing = _ShortPages(urls) if evidence is None else MissingPages(reader, evidence, start.site)
+    pages = missing.examine(site_rows.page_texts(reader, start.site))
     traits = _Traits(urls, pages, _text_numbers(groups))
     judgements: dict[int, Judgement] = {}
     asked = own.copy()
@@ -155,7 +150,7 @@ def site_audit(
     verdict = _judge_urls(urls, asked, evidence, missing.whys(), judgements)
     _judge_aliases(urls, facts, judgements)
     notes += missing.notes
-    begun = [text for run in runs.run_records(connection) for text in run.starts] if judged else [start.url]
+    begun = [text for run in reader.runs() for text in run.starts] if judged else [start.url]
     site = AuditInput(
         AuditUrls(
             urls.texts,
@@ -170,13 +165,13 @@ def site_audit(
         facts,
         moved,
         dataclasses.replace(
-            _remarks(connection, start.site, urls, traits.translated, fragments, groups),
-            notes=_by_place(urls, notes_of_site(connection, start, notes.append)),
+            _remarks(reader, start.site, urls, traits.translated, fragments, groups),
+            notes=_by_place(urls, notes_of_site(reader, start, notes.append)),
         ),
     )
     if not judged:
         judgements = _crawl_judgements(site, urls)
-    findings = audit(site) if closed else _open(audit(site), connection, site, notes)
+    findings = audit(site) if closed else _open(audit(site), reader, site, notes)
     return SiteAudit(site, findings, judgements, ids, sites, sizes, tuple(groups), tuple(notes))
 
 
@@ -187,10 +182,10 @@ def _link_facts(urls: Urls, links: site_rows.LinkBlock) -> LinkFacts:
 
 
 def _open(
-    findings: Mapping[str, IssueColumns], connection: reading.Connection, site: AuditInput, notes: list[str]
+    findings: Mapping[str, IssueColumns], reader: CollectionReader, site: AuditInput, notes: list[str]
 ) -> Mapping[str, IssueColumns]:
     """Drops findings whose cause a user accepted or ignored, and notes how many."""
-    decided = [note for note in fault_notes(schema.SqliteStatements(connection)) if note.decision]
+    decided = [note for note in fault_notes(reader.statements) if note.decision]
     if decided:
         notes.append(f"{count_of(len(decided), 'cause')} accepted or ignored by a user are left out.")
     return without(findings, site, decided)
@@ -199,17 +194,17 @@ def _open(
 class Urls:
     """All URLs sorted by text, and the mapping from ids to indices in that order."""
 
-    def __init__(self, connection: reading.Connection) -> None:
+    def __init__(self, reader: CollectionReader) -> None:
         """Call within a snapshot."""
-        self.connection = connection
-        self.rows = rows = site_rows.all_urls(connection)
-        self.leads = all_redirects(SqliteReader(connection))
+        self.reader = reader
+        self.rows = rows = site_rows.all_urls(reader)
+        self.leads = all_redirects(reader)
         self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
         self._place_of_row = np.empty(len(rows.texts), np.int64)
         self._place_of_row[self._order] = np.arange(len(rows.texts))
         self.texts: Sequence[Url] = [rows.texts[row] for row in self._order.tolist()]
         self.page_of = self._pages_of_aliases(self.leads)
-        pages, count = known_sizes(connection), len(self.texts)
+        pages, count = known_sizes(reader), len(self.texts)
         self.sizes, self.media = np.zeros(count, np.int64), np.full(count, media_places([""])[0], np.uint8)
         place = self.places(pages.ids)
         there = place >= 0
@@ -260,9 +255,9 @@ class Urls:
         return page_of
 
 
-def _check_settings(connection: reading.Connection) -> tuple[float, int]:
+def _check_settings(reader: CollectionReader) -> tuple[float, int]:
     """(minimum seconds between two failures of a broken link, redirect limit) of the last check."""
-    stored = next((run.settings for run in reversed(runs.run_records(connection)) if run.kind == CHECK), {})
+    stored = next((run.settings for run in reversed(reader.runs()) if run.kind == CHECK), {})
     spacing_s, hops = stored.get("recheck_wait_s"), stored.get("redirect_hops")
     return (
         spacing_s if isinstance(spacing_s, float) else Politeness().recheck_wait_s,
@@ -381,7 +376,7 @@ class _Traits:
 
 
 def _remarks(
-    connection: reading.Connection,
+    reader: CollectionReader,
     site: SiteKey,
     urls: Urls,
     translated: Sequence[tuple[int, str]],
@@ -389,7 +384,7 @@ def _remarks(
     groups: Sequence[DuplicateGroup],
 ) -> Remarks:
     """Findings on few links or pages. translated: (URL index, JSON); fragments: (link index, fragment, verdict)."""
-    bad = [(urls.place(page), text, why) for page, text, why in site_rows.bad_link_rows(connection, site)]
+    bad = [(urls.place(page), text, why) for page, text, why in site_rows.bad_link_rows(reader, site)]
     mails = [(page, text, mailto_problem(text)) for page, text, why in bad if why == "mailto"]
     return Remarks(
         fragments=[(row, text) for row, text, verdict in fragments if verdict is FragmentVerdict.MISSING],
@@ -398,13 +393,9 @@ def _remarks(
         malformed=[(page, text) for page, text, why in bad if why == "malformed"],
         hreflangs=list(_hreflangs(urls, translated)),
         near=list(_near(urls, groups)),
-        copies=[(urls.place(page), urls.place(copy)) for page, copy in site_rows.copies(connection, site)],
-        unread=[
-            (urls.place(page), Reason(reason), why) for page, reason, why in site_rows.unread_pages(connection, site)
-        ],
-        series=[
-            (urls.place(first), pattern, left) for first, pattern, left in site_rows.trap_patterns(connection, site)
-        ],
+        copies=[(urls.place(page), urls.place(copy)) for page, copy in site_rows.copies(reader, site)],
+        unread=[(urls.place(page), Reason(reason), why) for page, reason, why in site_rows.unread_pages(reader, site)],
+        series=[(urls.place(first), pattern, left) for first, pattern, left in site_rows.trap_patterns(reader, site)],
     )
 
 
@@ -430,7 +421,7 @@ def _near(urls: Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
 
 
 def _fragments(
-    connection: reading.Connection,
+    reader: CollectionReader,
     site: SiteKey,
     links: site_rows.LinkBlock,
     redirects: LinkRows,
@@ -441,18 +432,18 @@ def _fragments(
 
     Reads each target's body once. For targets without a stored body it takes the verdicts of checks, if any.
     """
-    inherits = ~np.isin(redirects.sources, checks.redirects_to_places(connection))
+    inherits = ~np.isin(redirects.sources, checks.redirects_to_places(reader))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
     ends = dict(zip(moved.sources.tolist(), resolve_redirects(moved.targets, moved)[0].tolist(), strict=True))
-    contents, looks = SqliteReader(connection), dict[int, dict[str, FragmentVerdict]]()
+    contents, looks = reader, dict[int, dict[str, FragmentVerdict]]()
     if evidence is not None:
-        looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(connection).items() if look.fragments}
-    targets = groupby(site_rows.fragment_rows(connection, site), key=lambda row: row[1])
+        looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(reader).items() if look.fragments}
+    targets = groupby(site_rows.fragment_rows(reader, site), key=lambda row: row[1])
     for number, (target, rows) in enumerate(targets):
         if number == FRAGMENT_PAGES:
             notes.append(f"Link fragments (#name) were checked on the first {FRAGMENT_PAGES:,} target pages only.")
             break
-        find = _places_of_page(connection, contents, ends.get(target, target))
+        find = _places_of_page(reader, contents, ends.get(target, target))
         if find is None:
             find = looks.get(evidence.way(target).end, {}).get if evidence is not None else _NO_PLACES.get
         for source, _, kind, position, fragments in rows:
@@ -463,10 +454,10 @@ def _fragments(
 
 
 def _places_of_page(
-    connection: reading.Connection, contents: CollectionReader, page: int
+    reader: CollectionReader, contents: CollectionReader, page: int
 ) -> Callable[[str], FragmentVerdict | None] | None:
     """A function for the verdict on a fragment of a stored page; None if its body is not stored or has no anchors."""
-    media_type, charset = site_rows.type_with_places(connection, page)
+    media_type, charset = site_rows.type_with_places(reader, page)
     body = contents.body(UrlId(page)) if media_type else None
     if body is None:
         return None
@@ -488,12 +479,10 @@ def _row_of(links: site_rows.LinkBlock, source: int, target: int, kind: str, pos
     return -1
 
 
-def _duplicates(
-    connection: reading.Connection, site: SiteKey, near: bool | None, notes: list[str]
-) -> list[DuplicateGroup]:
+def _duplicates(reader: CollectionReader, site: SiteKey, near: bool | None, notes: list[str]) -> list[DuplicateGroup]:
     """Groups of exact duplicates, and of near duplicates unless near is False. None: only if there are few pages."""
-    number = site_number(connection, site)
-    pages, unmarked = text_rows.tally(connection, number)
+    number = site_number(reader, site)
+    pages, unmarked = text_rows.tally(reader, number)
     if near is None:
         near = pages <= NEAR_PAGES and unmarked <= UNMARKED_PAGES
     if not near:
@@ -502,7 +491,7 @@ def _duplicates(
             f"Texts of {pages:,} pages were not compared for near duplicates: --near "
             f"does{before}, at about 1 ms a page."
         )
-    return duplicate_groups(connection, number, NEAR if near else 1.0)
+    return duplicate_groups(reader, number, NEAR if near else 1.0)
 
 
 def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
@@ -522,7 +511,7 @@ def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
 
 
 def issue_table(
-    connection: reading.Connection,
+    reader: CollectionReader,
     starts: Iterable[Start],
     rules: AuditRules,
     *,
@@ -536,22 +525,22 @@ def issue_table(
     """
     kinds: list[KindIssues] = []
     url: Sequence[Url] = ()
-    ids, urls = np.zeros(0, np.int64), Urls(connection)
+    ids, urls = np.zeros(0, np.int64), Urls(reader)
     for start in starts:
         audited = site_audit(urls, start, near=near, closed=closed)
         url, ids = audited.site.urls.url, audited.ids  # the same for every site
-        kinds += [with_anchors(connection, kind, ids) for kind in audited.kinds(rules)]
+        kinds += [with_anchors(reader, kind, ids) for kind in audited.kinds(rules)]
         for sentence in audited.notes:
             note(sentence)
     return IssueTable((), url, ids).of(kinds)
 
 
-def with_anchors(connection: reading.Connection, kind: KindIssues, ids: Ints) -> KindIssues:
+def with_anchors(reader: CollectionReader, kind: KindIssues, ids: Ints) -> KindIssues:
     """Adds the anchor texts of the links. ids: URL ids by index."""
     if not kind.are_links:
         return kind
     pairs = zip(ids[kind.pages].tolist(), ids[kind.related].tolist(), strict=True)
-    return dataclasses.replace(kind, anchors=texts(site_rows.anchors_of(connection, pairs), len(kind)))
+    return dataclasses.replace(kind, anchors=texts(site_rows.anchors_of(reader, pairs), len(kind)))
 
 
 def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
@@ -563,56 +552,3 @@ def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:
             others = ([text or None for text in column] for column in (words.related, words.anchor, words.position))
             places = ([number or None for number in column] for column in (words.line, words.column))
             yield from zip(words.url, *map(repeat, about), words.detail, *others, words.cause, *places, strict=False)
-
-
-def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
-    """Stores the issues of a run for later comparison. place: a folder or a database address."""
-    with changing(place, alone=False) as (folder, follow), schema.writing(folder) as connection, follow(connection):
-        for kind in issues.kinds:
-            keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
-            checks.store_issues(connection, run_id, ((kind.kind.code, page, related) for page, related in keys))
-
-
-def baseline_run(folder: Path, name: str) -> int:
-    """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
-    with reading.open_reader(folder) as connection:
-        ended = [run.id for run in runs.run_records(connection) if run.kind == CHECK and run.state == "done"]
-    if name == "last" and ended:
-        return ended[-1]
-    if name.isascii() and name.isdigit() and int(name) in ended:
-        return int(name)
-    choices = f"finished checks are the runs {', '.join(map(str, ended))}" if ended else "no check has finished yet"
-    raise UsageError(f"no check {name!r} to compare with: {choices}")
-
-
-def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
-    """Issues that the run did not have. A different wording or severity does not make an issue new."""
-    with reading.open_reader(folder) as connection:
-        return issues.of(
-            kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
-            for kind in issues.kinds
-            for before in [stored_keys(issues, checks.issues_of(connection, run_id, kind.kind.code))]
-        )
-
-
-def seen_since(connection: reading.Connection, issues: IssueTable, causes: Causes) -> Causes:
-    """Adds to each cause the start time of the first check that saw one of its issues."""
-    kind, since = causes.issues, np.full(len(causes.issues), np.inf)
-    keys = pair_keys(issues, kind.pages, kind.related)
-    for run, started in checks.runs_with(connection, kind.kind.code):  # latest first
-        since[np.isin(keys, stored_keys(issues, checks.issues_of(connection, run, kind.kind.code)))] = started
-    first = np.minimum.reduceat(since, causes.starts[:-1]) if len(causes) else since
-    return dataclasses.replace(causes, since=np.where(np.isinf(first), np.nan, first))
-
-
-def pair_keys(issues: IssueTable, pages: Ints, related: Ints) -> Ints:
-    """int64[pairs]: a key for each pair of URL indices. related -1: no URL. Key -1: a URL outside the collection."""
-    keys: Ints = pages * (len(issues.url) + 1) + related + 1
-    return np.where((pages < 0) | (related < -1), -1, keys)
-
-
-def stored_keys(issues: IssueTable, rows: Iterable[tuple[int, int]]) -> Ints:
-    """Keys, as from `pair_keys`, of the pairs of ids that `store_issues` stored."""
-    pages, related = np.fromiter(chain.from_iterable(rows), np.int64).reshape(-1, 2).T
-    other = places(issues.ids, related)
-    return pair_keys(issues, places(issues.ids, pages), np.where(related == 0, -1, np.where(other < 0, -2, other)))

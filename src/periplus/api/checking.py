@@ -24,7 +24,7 @@ from periplus.api.crawling import (
     work,
 )
 from periplus.api.evidence import FAILURE_REASONS, UrlEvidence
-from periplus.api.homes import changing, folder_of, home_of, workable
+from periplus.api.homes import changing, folder_of, home_of, open_reader, snapshot_of, workable, writing
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
 from periplus.model.audit import Verdict
@@ -34,9 +34,9 @@ from periplus.model.ports import CHECK, CrawlHome, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
 from periplus.settings import Auditing, Budget, Settings, last_settings
+from periplus.store import checks, site_rows
+from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import checks, reading, schema, site_rows
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
@@ -197,10 +197,10 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
 def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
     """(hosts of other sites requested since then, those of them that did not answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
-    with reading.open_reader(folder_of(order.place)) as connection:
+    with open_reader(folder_of(order.place)) as reader:
         rows = [
             row
-            for row in checks.asked_since(connection, since)
+            for row in checks.asked_since(reader, since)
             if site_key(row.url) not in own and row.outcome != "skipped"
         ]
     silent = {
@@ -243,38 +243,38 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
     """
     with changing(order.place, alone=False) as (folder, follow):
         if net_down:
-            with schema.writing(folder) as connection, follow(connection):
-                checks.mark_network_down(connection, run_id)
-        with reading.moment(folder) as connection:
+            with writing(folder, follow) as statements:
+                checks.mark_network_down(statements, run_id)
+        with snapshot_of(folder) as reader:
             seen = UrlEvidence(
-                connection,
-                site_rows.all_urls(connection),
+                reader,
+                site_rows.all_urls(reader),
                 order.settings.politeness.recheck_wait_s,
                 order.settings.limits.redirect_hops,
             )
             dead, revived = list(seen.dead_urls()), list(seen.alive_urls())
-        with schema.writing(folder) as connection, follow(connection):
-            checks.store_verdicts(connection, dead)
-            checks.restate(connection, revived)
+        with writing(folder, follow) as statements:
+            checks.store_verdicts(statements, dead)
+            checks.restate(statements, revived)
     take_certificates(order.place, site_scope(order.starts, order.settings.scope).sites, order.settings, now)
 
 
 def plan_requests(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     """Requests to make next: first URLs not requested since the check began, then failures whose retry is due."""
     folder = folder_of(order.crawl.place)
-    with reading.moment(folder) as connection:
-        urls, settings = site_rows.all_urls(connection), order.crawl.settings
-        seen = UrlEvidence(connection, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
+    with snapshot_of(folder) as reader:
+        urls, settings = site_rows.all_urls(reader), order.crawl.settings
+        seen = UrlEvidence(reader, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)
-        fragments = _fragments(connection) if order.fragments else {}
-        targets = {url for site in plan.scope.sites for url in checks.targets(connection, site)}
-        targets |= set(all_redirects(SqliteReader(connection)).targets.tolist())
+        fragments = _fragments(reader) if order.fragments else {}
+        targets = {url for site in plan.scope.sites for url in checks.targets(reader, site)}
+        targets |= set(all_redirects(reader).targets.tolist())
         targets |= {int(urls.ids[place]) for place in _places_of(urls, FAILURE_REASONS)}
         for url in sorted(targets):
             plan.add(url, fragments.get(url, ()))
         if settings.storage.part_sizes == "head":
-            answers = site_rows.part_sizes(connection)
-            parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(connection, site).targets}
+            answers = site_rows.part_sizes(reader)
+            parts = {int(url) for site in plan.scope.sites for url in site_rows.parts(reader, site).targets}
             for url in sorted(url for url in parts if url in answers and not answers[url].size_bytes):
                 plan.add_size_request(url)
         for host in sorted(
@@ -292,10 +292,10 @@ def _places_of(urls: site_rows.AllUrls, reasons: Iterable[Reason]) -> Iterator[i
     return iter(np.flatnonzero(np.isin(urls.reasons, codes)).tolist())
 
 
-def _fragments(connection: reading.Connection) -> dict[int, tuple[str, ...]]:
+def _fragments(reader: CollectionReader) -> dict[int, tuple[str, ...]]:
     """Fragments that links name, by target URL id."""
     by_target: dict[int, dict[str, None]] = {}
-    for _, target, _, _, fragments in checks.fragments(connection):
+    for _, target, _, _, fragments in checks.fragments(reader):
         by_target.setdefault(target, {}).update(dict.fromkeys(fragments.split()))
     return {target: tuple(names)[:FRAGMENTS_MOST] for target, names in by_target.items()}
 

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
+from periplus.api.homes import reader_of
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.features import parts, service
@@ -25,8 +26,7 @@ from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, VERSION, read_settings
 from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
-from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
 from periplus.values import Watch, frozen
@@ -93,8 +93,7 @@ class Collection:
         Raises NoCollection, StoreError.
         """
         self.folder = folder
-        reader = SqliteReader.of(folder)
-        self._reader, self._connection = reader, reader.connection
+        self._reader = reader_of(folder)
         self._begin(time_limit_s)
 
     def _begin(self, time_limit_s: float) -> None:
@@ -129,6 +128,11 @@ class Collection:
         """Closes the collection; later calls fail."""
         self._reader.close()
 
+    @property
+    def _folder_reader(self) -> CollectionReader:
+        """Reader of the folder, for what a database does not answer."""
+        return self._reader
+
     def _read_folder(self) -> None:
         """Makes the reader that of the folder, where segments can be named in SQL."""
 
@@ -136,7 +140,7 @@ class Collection:
         return self._reader.limit_reads(self._limit_s)
 
     def _time_limit(self) -> AbstractContextManager[None]:
-        return reading.limit_reads(self._connection, self._limit_s)
+        return self._reader.limit_reads(self._limit_s)
 
     def runs(self) -> list[RunRecord]:
         """All runs, oldest first."""
@@ -281,7 +285,7 @@ class Collection:
         """
         from periplus.api.page import Page
 
-        index = indexes.of(self.folder, self._connection) if indexes and not self._store else None
+        index = indexes.of(self.folder, self._folder_reader) if indexes and not self._store else None
         with self._limit_reads():
             return Page(self._reader, self._reader.resolve_url(url), index, self._samples)
 
@@ -306,7 +310,7 @@ class Collection:
         """The crawled sites, in the order of their starts."""
         from periplus.api.facts import site_starts
 
-        return tuple(start.site for start in site_starts(self._connection))
+        return tuple(start.site for start in site_starts(self._folder_reader))
 
     def templates(
         self,
@@ -326,7 +330,7 @@ class Collection:
         from periplus.api.templates import site_templates
 
         with self._time_limit():
-            return site_templates(self._connection, site, method=method, rules=rules, watch=watch)
+            return site_templates(self._folder_reader, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
         self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None
@@ -341,8 +345,8 @@ class Collection:
 
         with self._time_limit():
             if near < 1.0:
-                duplicates.mark(self.folder, self._connection, self._clock.now(), watch)
-            return duplicates.duplicates(self._connection, site, near, watch)
+                duplicates.mark(self.folder, self._folder_reader, self._clock.now(), watch)
+            return duplicates.duplicates(self._folder_reader, site, near, watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
         """Writes sitemap.xml of the indexable pages into folder, split into parts if needed; returns the paths.
@@ -352,7 +356,7 @@ class Collection:
         from periplus.api.site import write_sitemaps
 
         with self._time_limit():
-            return write_sitemaps(self._connection, site, Path(folder))
+            return write_sitemaps(self._folder_reader, site, Path(folder))
 
     def search(
         self,
@@ -381,7 +385,7 @@ class Collection:
             from periplus.api.searching import Search, SearchedFolder
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
-            self._search = Search([SearchedFolder("", self.folder, self._connection)], weights)
+            self._search = Search([SearchedFolder("", self.folder, self._folder_reader)], weights)
         with self._time_limit():
             yield self._search
 
@@ -410,7 +414,7 @@ class Collection:
         """
         hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._time_limit():
-            finder = service("keywords")(self._connection, most, method, watch)
+            finder = service("keywords")(self._folder_reader, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)
@@ -471,9 +475,9 @@ class Collection:
 
         with self._time_limit():
             now = self._clock.now()
-            if not site and len(site_starts(self._connection)) > 1:
-                return sites_report(self._connection, now, near)
-            return report_data(self._connection, site, RankOrder(), now, near, rules_at(self.folder))
+            if not site and len(site_starts(self._folder_reader)) > 1:
+                return sites_report(self._folder_reader, now, near)
+            return report_data(self._folder_reader, site, RankOrder(), now, near, rules_at(self.folder))
 
     def folders(self) -> dict[HostKey, Path]:
         """Local folders that the latest crawl served as hosts; empty for most collections."""
@@ -534,7 +538,7 @@ class Collection:
         self._read_folder()
         with self._time_limit():
             segments = segments_of(self._reader, rules)
-        reading.name_segments(self._connection, segments.of)
+        self._reader.name_segments(segments.of)
         return with_segments(table)
 
     def _rows(

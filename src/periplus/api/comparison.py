@@ -12,6 +12,7 @@ from periplus.analyse.comparison import changed_links, compare
 from periplus.analyse.linkgraph import hierarchical_map, link_graph, places, places_in_sorted, resolve_redirects
 from periplus.analyse.pagerank import pagerank
 from periplus.api.facts import Start, chosen_start, chosen_starts, run_name, starts_of
+from periplus.api.homes import snapshot_of
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.audit import Issue, Severity
@@ -22,9 +23,9 @@ from periplus.model.ports import RunRecord
 from periplus.model.results import SiteMap
 from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite import past_states, reading, runs, site_rows
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.past_states import PastUrls, RunEnd
+from periplus.store import past_states, site_rows
+from periplus.store.past_states import PastUrls, RunEnd
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
@@ -64,7 +65,7 @@ def compare_sites(
 class _End:
     """Final state of a run, for all sites."""
 
-    connection: reading.Connection
+    reader: CollectionReader
     record: RunRecord
     moment: RunEnd
     past: past_states.UrlPast
@@ -72,19 +73,19 @@ class _End:
     starts: Sequence[Start]
 
 
-def _end(connection: reading.Connection, run: str) -> _End:
-    records = runs.run_records(connection)
+def _end(reader: CollectionReader, run: str) -> _End:
+    records = reader.runs()
     record = chosen_run(records, run)
-    moment = RunEnd.after(connection, record.id)
-    past = past_states.url_past(connection, moment)
-    moved = past_states.redirects(connection, moment, past)
-    starts = starts_of(records, moved, SqliteReader(connection).site_of)
-    return _End(connection, record, moment, past, moved, starts)
+    moment = RunEnd.after(reader, record.id)
+    past = past_states.url_past(reader, moment)
+    moved = past_states.redirects(reader, moment, past)
+    starts = starts_of(records, moved, reader.site_of)
+    return _End(reader, record, moment, past, moved, starts)
 
 
 @contextlib.contextmanager
 def _run_ends(folder: Path, before: str, after: str, other: Path | None) -> Iterator[tuple[_End, _End]]:
-    with reading.moment(folder) as first, reading.moment(other or folder) as second, reading.reading():
+    with snapshot_of(folder) as first, snapshot_of(other or folder) as second:
         yield _end(first, before), _end(second, after)
 
 
@@ -93,7 +94,7 @@ def _compare_ends(first: _End, start: Start, second: _End, their: Start) -> Comp
     came, went = changed_links(views[0].links, views[1].links)
     ids = {*np.concatenate([came.sources, came.targets, went.sources, went.targets]).tolist()}
     texts: dict[int, Url] = {
-        identity: url for end in (first, second) for identity, url in past_states.texts_of(end.connection, ids)
+        identity: url for end in (first, second) for identity, url in past_states.texts_of(end.reader, ids)
     }
     return compare(*views, texts)
 
@@ -114,14 +115,14 @@ def chosen_run(records: Sequence[RunRecord], text: str) -> RunRecord:
 
 
 def _view(end: _End, start: Start) -> RunView:
-    connection, record, moment, past, moved = end.connection, end.record, end.moment, end.past, end.moved
-    urls = past_states.site_urls(connection, start.site, moment, past)
-    links = _distinct_fetched_links(past_states.page_links(connection, start.site, moment), urls.rows)
+    reader, record, moment, past, moved = end.reader, end.record, end.moment, end.past, end.moved
+    urls = past_states.site_urls(reader, start.site, moment, past)
+    links = _distinct_fetched_links(past_states.page_links(reader, start.site, moment), urls.rows)
     graph = link_graph(urls.rows, links, moved)
     site_map = _map(graph, start.home_id)
-    fields, kinds = _fields(graph, site_map, urls, past_states.site_pages(connection, start.site, moment))
-    dead = past_states.ids_at(connection, BROKEN_REASONS, past)
-    issues = [*_absent(graph, fields, kinds), *_broken_issues(connection, links, moved, dead)]
+    fields, kinds = _fields(graph, site_map, urls, past_states.site_pages(reader, start.site, moment))
+    dead = past_states.ids_at(reader, BROKEN_REASONS, past)
+    issues = [*_absent(graph, fields, kinds), *_broken_issues(reader, links, moved, dead)]
     reasons = dict(zip(urls.rows.texts, (REASONS[code].value for code in urls.rows.reasons.tolist()), strict=True))
     return RunView(run_name(record), record.started, record.state, graph, site_map, fields, links, issues, reasons)
 
@@ -175,11 +176,11 @@ def _absent(graph: LinkGraph, fields: dict[str, list[object]], html: list[bool])
                 yield Issue(code, Severity.WARNING, graph.pages[at])
 
 
-def _broken_issues(connection: reading.Connection, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
+def _broken_issues(reader: CollectionReader, links: LinkRows, moved: LinkRows, dead: Ints) -> Iterator[Issue]:
     """Links to dead URLs, directly or through redirects."""
     ends, leads = resolve_redirects(links.targets, moved)
     hit = ~leads | (places_in_sorted(dead, ends) >= 0)
     sources, targets = links.sources[hit].tolist(), links.targets[hit].tolist()
-    texts = dict(past_states.texts_of(connection, {*sources, *targets}))
+    texts = dict(past_states.texts_of(reader, {*sources, *targets}))
     for source, target in zip(sources, targets, strict=True):
         yield Issue("broken-link", Severity.ERROR, texts[source], related=texts[target])

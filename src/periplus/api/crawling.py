@@ -26,7 +26,15 @@ from periplus.acquire.worker import Worker
 from periplus.api.homes import database_at, home_of, leave_nothing, workable
 from periplus.api.rules import rules_text
 from periplus.api.secrets import resolve_secrets
-from periplus.children import ProgressLines, finish_child, send, start_child, stop_child
+from periplus.children import (
+    INDEX_LOOK_S,
+    finish_child,
+    finish_indexing,
+    start_child,
+    start_indexing,
+    stop_child,
+    waited_s,
+)
 from periplus.document.media_types import may_be_kept, may_be_read
 from periplus.errors import PeriplusError, UsageError
 from periplus.features import service
@@ -59,10 +67,7 @@ GC_THRESHOLD = 50_000
 # URLs reopened per transaction: an earlier depth limit may have excluded millions
 OFFER_BATCH = 10_000
 INDEX_AFTER_S = 2.0  # shorter crawls are indexed by the first search: starting a process costs half a second
-INDEX_LOOK_S = 0.2
 AWAIT_S = 1.0  # how often a part that waits for other parts polls them
-# for the indexing process: with more threads, spinning on small arrays took a third of all time
-_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 MOST_DEATHS = 20  # dead workers in one run after which no more are started
 REOPENABLE = (
     Reason.SCOPE, Reason.DEPTH, Reason.HOST_DOWN, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.TLS, Reason.PRIVATE,
@@ -507,14 +512,6 @@ class Supervisor:
             )
 
 
-def waited_s() -> float:
-    """Seconds that this process waited for a processor; 0 where the system does not report it."""
-    try:
-        return int(Path("/proc/self/schedstat").read_text("ascii").split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
-
-
 def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     """Starts another worker process for the same collection and run."""
     return start_child(
@@ -530,31 +527,6 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
             "further": order.further,
         },
     )
-
-
-def start_indexing(place: Place) -> subprocess.Popen[bytes]:
-    """Starts a process that indexes pages during the crawl, see `api.search_index`. If it dies, the next search does
-    its work.
-    """
-    words = ("-m", "periplus.api.search_index")
-    order = str(place.absolute()) if isinstance(place, Path) else place
-    return start_child(*words, order=order, env=os.environ | _ONE_THREAD, stdout=subprocess.PIPE)
-
-
-def finish_indexing(child: subprocess.Popen[bytes], stop: Callable[[JobProgress], bool]) -> None:
-    """Waits after the crawl until the process has indexed all pages, or stop returns True.
-
-    stop: called with the indexing progress; 0 of 0 while the process reports none.
-    """
-    assert child.stdout is not None
-    lines, indexing = ProgressLines(child.stdout.fileno()), JobProgress(note="indexing")
-    send(child, "end")
-    try:
-        while not stop(indexing := lines.newest(indexing)) and child.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(INDEX_LOOK_S)
-    finally:
-        stop_child(child)  # nothing is lost: the next search does the rest
 
 
 def at_limit(state: str, note: str) -> bool:

@@ -14,8 +14,8 @@ from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
-from periplus.store import column_files
-from periplus.store.sqlite import changes, deletion, reading, runs, schema
+from periplus.store import changes, column_files
+from periplus.store.sqlite import deletion, reading, runs, schema
 from periplus.store.sqlite.deletion import BATCH, Watch
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import Follow
@@ -122,7 +122,7 @@ def _tell_index(folder: Path) -> None:
     from periplus.api.search_index import IndexWorker
 
     with reading.open_reader(folder) as connection:
-        followed = changes.place_of(connection, changes.INDEX) is not None
+        followed = changes.place_of(SqliteReader(connection).statements, changes.INDEX) is not None
     if followed and read_state(folder) is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
             while follower.step():

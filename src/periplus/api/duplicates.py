@@ -30,10 +30,10 @@ from periplus.errors import StoreError, UsageError
 from periplus.model.duplicates import Contender, DuplicateGroup, Duplicates
 from periplus.model.page import BlockKind, Part
 from periplus.model.web import SiteKey, UrlId
+from periplus.store import text_rows
 from periplus.store.bodies import pack_parts, unpack_parts
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import reading, text_rows
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.reader import CollectionReader
 from periplus.values import Watch
 
 NEAR = 0.8  # Jaccard similarity of shingles
@@ -46,9 +46,7 @@ def _silent(what: str, done: int, total: int) -> None:
     """Default: no progress reports."""
 
 
-def duplicates(
-    connection: reading.Connection, site: str = "", near: float = NEAR, watch: Watch = _silent
-) -> Duplicates:
+def duplicates(reader: CollectionReader, site: str = "", near: float = NEAR, watch: Watch = _silent) -> Duplicates:
     """Duplicate groups of a collection or a site.
 
     site: its key; empty: all sites. near: least similarity of near duplicates; 1.0: exact duplicates only. Raises
@@ -56,10 +54,10 @@ def duplicates(
     """
     if not LEAST_NEAR <= near <= 1.0:
         raise UsageError(f"near is {near:g}: give a share from {LEAST_NEAR:g} to 1")
-    with reading.snapshot(connection):
-        name, site_id = _site(connection, site)
-        pages, unmarked = text_rows.tally(connection, site_id)
-        groups = duplicate_groups(connection, site_id, near, watch)
+    with reader.snapshot():
+        name, site_id = _site(reader, site)
+        pages, unmarked = text_rows.tally(reader, site_id)
+        groups = duplicate_groups(reader, site_id, near, watch)
     notes = []
     if unmarked and near < 1.0:
         notes.append(
@@ -70,13 +68,13 @@ def duplicates(
     return Duplicates(name, near, pages, tuple(groups), tuple(notes))
 
 
-def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch = _silent) -> None:
+def mark(folder: Path, reader: CollectionReader, now: float, watch: Watch = _silent) -> None:
     """Marks content and navigation on unmarked pages, as a search does first; does nothing during a crawl."""
     from periplus.api import search_index  # imports the full-text engine
     from periplus.retrieval.index import IndexBusy
 
-    _, unmarked = text_rows.tally(connection)
-    if not unmarked or reading.is_being_crawled(connection, now):
+    _, unmarked = text_rows.tally(reader)
+    if not unmarked or reader.activity(now).is_running:
         return
 
     def show(done: int, waiting: int) -> bool:
@@ -88,21 +86,21 @@ def mark(folder: Path, connection: reading.Connection, now: float, watch: Watch 
         search_index.catch_up(folder, show)
 
 
-def _site(connection: reading.Connection, name: str) -> tuple[str, int | None]:
+def _site(reader: CollectionReader, name: str) -> tuple[str, int | None]:
     """(key, number) of the named site; ("", None) for all sites."""
     if not name:
         return "", None
-    site = chosen_start(site_starts(connection), name).site
-    return site, site_number(connection, site)
+    site = chosen_start(site_starts(reader), name).site
+    return site, site_number(reader, site)
 
 
-def site_number(connection: reading.Connection, site: SiteKey) -> int:
+def site_number(reader: CollectionReader, site: SiteKey) -> int:
     """Number of a site; 0 if it is unknown."""
-    return next((number for number, name in SqliteReader(connection).site_names().items() if name == site), 0)
+    return next((number for number, name in reader.site_names().items() if name == site), 0)
 
 
 def duplicate_groups(
-    connection: reading.Connection, site_id: int | None, near: float, watch: Watch = _silent
+    reader: CollectionReader, site_id: int | None, near: float, watch: Watch = _silent
 ) -> list[DuplicateGroup]:
     """Groups of exact duplicates, and for near < 1.0 of near duplicates too; each page is in at most one group.
 
@@ -112,23 +110,21 @@ def duplicate_groups(
     without stored marks cost 20 ms more.
     """
     same: list[Same] = [
-        (best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(connection, site_id)
+        (best_first(pages), is_confirmed) for pages, is_confirmed in text_rows.same_texts(reader, site_id)
     ]
     if near >= 1.0:
         return group_duplicates(same, ())
     others = {twin.page.url_id for pages, _ in same for twin in pages[1:]}
-    pages = [page for page in text_rows.contenders(connection, site_id) if page.url_id not in others]
+    pages = [page for page in text_rows.contenders(reader, site_id) if page.url_id not in others]
     copies = {pages[0].page.url_id: len(pages) - 1 for pages, _ in same}
-    return group_duplicates(
-        same, _near(connection, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch)
-    )
+    return group_duplicates(same, _near(reader, [(page, copies.get(page.url_id, 0)) for page in pages], near, watch))
 
 
 def _near(
-    connection: reading.Connection, pages: Sequence[tuple[Contender, int]], threshold: float, watch: Watch
+    reader: CollectionReader, pages: Sequence[tuple[Contender, int]], threshold: float, watch: Watch
 ) -> list[NearHeads]:
     """Near duplicates. pages: each with the number of its exact copies."""
-    contents = _Contents(connection)
+    contents = _Contents(reader)
     heads: list[Head] = []
 
     def folded_texts() -> Iterator[str]:
@@ -148,9 +144,9 @@ def _near(
 class _Contents:
     """Content of pages as text. Pages without stored marks are marked here; their marks are cached."""
 
-    def __init__(self, connection: reading.Connection) -> None:
-        self._reader = SqliteReader(connection)
-        self._marks = Marks(connection)
+    def __init__(self, reader: CollectionReader) -> None:
+        self._reader = reader
+        self._marks = Marks(reader)
         self._made: dict[UrlId, bytes] = {}
 
     def of(self, ids: Sequence[UrlId]) -> Iterator[str]:

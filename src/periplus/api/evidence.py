@@ -31,11 +31,10 @@ from periplus.model.frontier import Look
 from periplus.model.graph import REASONS
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, STATE_OF, Cause, Cut, Reason, State
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
+from periplus.store import checks, site_rows
 from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import checks, reading, site_rows
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.site_rows import AllUrls, PageTexts
+from periplus.store.site_rows import AllUrls, PageTexts
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
@@ -122,23 +121,23 @@ def _reason_of(status: int, cause: Cause | None) -> Reason:
 class UrlEvidence:
     """Everything seen of the collection's URLs, at the time of construction."""
 
-    def __init__(self, connection: reading.Connection, urls: AllUrls, spacing_s: float, most_hops: int) -> None:
+    def __init__(self, reader: CollectionReader, urls: AllUrls, spacing_s: float, most_hops: int) -> None:
         """urls: all URLs of the collection. spacing_s: minimum time between two failures for a verdict. most_hops:
         redirects that checks follow.
         """
         self._most_hops = most_hops
-        self._connection, self._urls, self._spacing_s = connection, urls, spacing_s
+        self._reader, self._urls, self._spacing_s = reader, urls, spacing_s
         self._ids = urls.ids.data  # its items are integers of Python, which compare fast
         self._traces: dict[int, _Trace] = {}
-        for row in checks.check_visits(connection):
+        for row in checks.check_visits(reader):
             self._trace(url_id(row.url), row.url).add(row)
         self._add_failures()
         self._host_attempts: dict[Origin, list[Attempt]] = {}
-        for row in checks.host_failures(connection):
+        for row in checks.host_failures(reader):
             self._host_attempts.setdefault(origin_of(row.url), []).append(_attempt(row))
         # for URLs that a check marked as dead: the crawl's own reason; all others still have it
-        self._crawled_as = checks.crawled_as(connection)
-        moved = all_redirects(SqliteReader(connection))
+        self._crawled_as = checks.crawled_as(reader)
+        moved = all_redirects(reader)
         self._moved = dict(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True))
 
     def _trace(self, url: int, text: Url) -> _Trace:
@@ -146,7 +145,7 @@ class UrlEvidence:
 
     def _add_failures(self) -> None:
         """Merges the failed attempts of the crawl with those of checks, in order of time."""
-        for number, row in checks.failures(self._connection, FAILURE_REASONS):
+        for number, row in checks.failures(self._reader, FAILURE_REASONS):
             trace = self._trace(number, row.url)
             if row.purpose not in ("head", "check") and row.outcome not in ("skipped", "unchanged"):
                 trace.attempts.append(_attempt(row))
@@ -263,7 +262,7 @@ class UrlEvidence:
         if trace is not None and trace.attempts:
             own = list(trace.attempts)
         elif reason in COMPLETE_REASONS | {Reason.REDIRECT} and (status := self._status(url)):
-            own = [Attempt(checks.visit_time_s(self._connection, url), status)]
+            own = [Attempt(checks.visit_time_s(self._reader, url), status)]
         else:
             own = []
         if reason in _HOST_REASONS and (trace is None or trace.skipped is not None or not own):
@@ -284,10 +283,10 @@ class MissingPages:
 
     notes: Sequence[str] = ()  # no page is skipped
 
-    def __init__(self, connection: reading.Connection, seen: UrlEvidence, site: SiteKey) -> None:
-        self._seen, self._contents = seen, SqliteReader(connection)
-        self._looks = checks.looks(connection)
-        self._habits = _habits(connection, seen, self._looks, site)
+    def __init__(self, reader: CollectionReader, seen: UrlEvidence, site: SiteKey) -> None:
+        self._seen, self._contents = seen, reader
+        self._looks = checks.looks(reader)
+        self._habits = _habits(reader, seen, self._looks, site)
         self._missing: dict[int, str] = {}
         self._elsewhere = {
             url_id(url): (url, look) for url, look in self._looks.items() if PROBE_WORDS not in url
@@ -315,7 +314,7 @@ class MissingPages:
 
 
 def _habits(
-    connection: reading.Connection, seen: UrlEvidence, looks: Mapping[Url, Look], site: SiteKey
+    reader: CollectionReader, seen: UrlEvidence, looks: Mapping[Url, Look], site: SiteKey
 ) -> dict[HostKey, HostHabits]:
     """Responses of each host to URLs that cannot exist, with its home page."""
     probes: dict[HostKey, list[PageProbe]] = {}
@@ -327,10 +326,10 @@ def _habits(
             probes.setdefault(host_key(url), []).append(_look(url, end, looks[end]))
     homes = {
         host_key(url): page
-        for page in (site_rows.page_texts(connection, site) if probes else ())
+        for page in (site_rows.page_texts(reader, site) if probes else ())
         if _is_home(url := seen.text(page.url_id)) and host_key(url) in probes
     }
-    contents = SqliteReader(connection)
+    contents = reader
     return {
         host: HostHabits(looks_there, _page_look(seen, homes[host], contents) if host in homes else None)
         for host, looks_there in probes.items()

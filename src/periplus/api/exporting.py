@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.homes import folder_of, open_reader
+from periplus.api.homes import folder_of, open_reader, snapshot_of
 from periplus.api.page_columns import extra_columns
 from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, segments_at
 from periplus.errors import UsageError
@@ -24,8 +24,7 @@ from periplus.model.tables import (
     with_segments,
 )
 from periplus.settings import SETTINGS_FILE, read_settings
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.reading import Answer, ask
+from periplus.store.reader import Answer, CollectionReader
 from periplus.values import Place, Row
 
 if TYPE_CHECKING:
@@ -42,9 +41,9 @@ def run_query(folder: Path, question: str, time_limit_s: float = 10.0, most: int
 
     most: rows, -1: all. time_limit_s: 0: no limit. Raises UsageError, StoreError.
     """
-    with reading.open_reader(folder) as connection:
-        answer = ask(connection, question, time_limit_s, most)
-        # closing the generator ends its time limit before the connection closes
+    with open_reader(folder) as reader:
+        answer = reader.ask(question, time_limit_s, most)
+        # closing the generator ends its time limit before the reader closes
         with contextlib.closing(answer.rows):  # type: ignore[type-var]
             yield answer
 
@@ -103,8 +102,8 @@ def _stored_rows(place: Place, name: str, *, ranks: bool) -> Iterator[TableRows]
             yield exported, reader.whole(exported)
         return
     folder = folder_of(place)
-    with reading.moment(folder) as connection:
-        yield exported, _rows(connection, folder, exported)
+    with snapshot_of(folder) as reader:
+        yield exported, _rows(reader, folder, exported)
 
 
 def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
@@ -135,58 +134,51 @@ def exported_columns(place: Place, name: str) -> tuple[Column, ...]:
     return (*table.columns, *(column for extra in extras for column in extra.columns))
 
 
-def _rows(connection: reading.Connection, folder: Path, exported: Table) -> Iterator[Row]:
+def _rows(reader: CollectionReader, folder: Path, exported: Table) -> Iterator[Row]:
     if exported is RANKED_PAGES:
-        return _ranked_pages(connection)
+        return _ranked_pages(reader)
     if exported is CHAINS:
-        return _chains(connection)
-    return issue_rows(connection, folder)
+        return _chains(reader)
+    return issue_rows(reader, folder)
 
 
-def _chains(connection: reading.Connection) -> Iterator[Row]:
+def _chains(reader: CollectionReader) -> Iterator[Row]:
     from periplus.analyse.verdicts import RedirectColumns, chain_rows
-    from periplus.store.sqlite.listing import SqliteReader, statuses_of
-    from periplus.store.sqlite.site_rows import redirect_hops
+    from periplus.store.site_rows import redirect_hops
 
-    hops = RedirectColumns(*redirect_hops(connection))
+    hops = RedirectColumns(*redirect_hops(reader))
     ends = set(hops.targets.tolist()) - set(hops.sources.tolist())
-    reader = SqliteReader(connection)
-    for row in chain_rows(hops, statuses_of(connection, ends)):
+    for row in chain_rows(hops, reader.statuses_of(ends)):
         yield row.chain_id, row.order, reader.text_of(row.url_id), row.status, row.role.value
 
 
-def _ranked_pages(connection: reading.Connection) -> Iterator[Row]:
-    from periplus.store.sqlite.listing import whole
-
-    ends, ranks = _ends(connection), _Ranks(connection)
+def _ranked_pages(reader: CollectionReader) -> Iterator[Row]:
+    ends, ranks = _ends(reader), _Ranks(reader)
     id_place, url_place = PAGES.names.index("id"), PAGES.names.index("url")
-    for row in whole(connection, PAGES):
+    for row in reader.whole(PAGES):
         page_id = row[id_place]
         assert isinstance(page_id, int)
         yield (*row, ends.get(page_id, row[url_place]), *ranks.of(page_id))
 
 
-def _ends(connection: reading.Connection) -> dict[int, str | None]:
+def _ends(reader: CollectionReader) -> dict[int, str | None]:
     """Final target of each redirecting URL; None for a loop."""
     from periplus.analyse.verdicts import RedirectColumns, chain_ends
-    from periplus.store.sqlite.listing import SqliteReader
-    from periplus.store.sqlite.site_rows import redirect_hops
+    from periplus.store.site_rows import redirect_hops
 
-    hops = RedirectColumns(*redirect_hops(connection))
+    hops = RedirectColumns(*redirect_hops(reader))
     chains = chain_ends(hops)
     rows = zip(hops.sources.tolist(), chains.ends.tolist(), chains.loops.tolist(), strict=True)
-    reader = SqliteReader(connection)
     return {source: None if loop else reader.text_of(end) for source, end, loop in rows}
 
 
 class _Ranks:
     """Computed columns of the pages of all crawled sites."""
 
-    def __init__(self, connection: reading.Connection) -> None:
+    def __init__(self, reader: CollectionReader) -> None:
         import numpy as np
 
         from periplus.api.facts import RankOrder, analyse_site, read_site, site_starts
-        from periplus.store.sqlite.listing import SqliteReader
         from periplus.urls.canonical import url_id
 
         self._parts: list[
@@ -194,8 +186,8 @@ class _Ranks:
                 NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.uint8]]
             ]
         ] = []
-        for start in site_starts(connection):
-            facts = analyse_site(read_site(SqliteReader(connection), start, 0.0), RankOrder()).facts
+        for start in site_starts(reader):
+            facts = analyse_site(read_site(reader, start, 0.0), RankOrder()).facts
             ids = np.fromiter(map(url_id, facts.url), np.int64, len(facts.url))
             order = np.argsort(ids)
             self._parts.append(
@@ -211,16 +203,15 @@ class _Ranks:
         return (None,) * 4
 
 
-def issue_rows(connection: reading.Connection, folder: Path) -> Iterator[Row]:
+def issue_rows(reader: CollectionReader, folder: Path) -> Iterator[Row]:
     """Rows of ISSUES."""
     from periplus.api import audit
     from periplus.api.positions import locate_issues
-    from periplus.store.sqlite.listing import SqliteReader
 
-    yield from audit.issue_rows(locate_issues(SqliteReader(connection), issues_of_sites(connection, folder)))
+    yield from audit.issue_rows(locate_issues(reader, issues_of_sites(reader, folder)))
 
 
-def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: bool = False) -> IssueTable:
+def issues_of_sites(reader: CollectionReader, folder: Path, *, closed: bool = False) -> IssueTable:
     """Issues of all crawled sites, under the collection's own severity and ignore settings.
 
     closed: include causes that were accepted or ignored.
@@ -231,4 +222,4 @@ def issues_of_sites(connection: reading.Connection, folder: Path, *, closed: boo
 
     auditing = read_settings(folder / SETTINGS_FILE).auditing
     rules = audit_rules(auditing.severity, auditing.ignore)
-    return issue_table(connection, site_starts(connection), rules, closed=closed)
+    return issue_table(reader, site_starts(reader), rules, closed=closed)

@@ -26,12 +26,10 @@ from periplus.model.visit import STATE_OF, Reason, UrlFacts
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS, count_of
 from periplus.settings import Settings, as_values
+from periplus.store import site_rows as stored_rows
 from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import StoredSites
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import reading
-from periplus.store.sqlite import site_rows as stored_rows
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
 from periplus.values import frozen
@@ -48,14 +46,14 @@ class Parts:
     sizes: stored_rows.AnyPages
 
 
-def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
+def known_sizes(reader: CollectionReader) -> stored_rows.AnyPages:
     """Type and size of every page, and of resources if a check was asked for their sizes. Data of the crawl takes
     precedence.
     """
-    pages = stored_rows.any_pages(connection)
-    if not stored_rows.are_sizes_requested(connection):
+    pages = stored_rows.any_pages(reader)
+    if not stored_rows.are_sizes_requested(reader):
         return pages
-    answers = stored_rows.part_sizes(connection)
+    answers = stored_rows.part_sizes(reader)
     for url, media_type, size in zip(pages.ids.tolist(), pages.media_types, pages.sizes.tolist(), strict=True):
         if size or url not in answers:
             answers[url] = stored_rows.ServerAnswer(media_type, size)
@@ -64,12 +62,10 @@ def known_sizes(connection: reading.Connection) -> stored_rows.AnyPages:
     return stored_rows.AnyPages(np.array(ids, np.int64), [answers[url].media_type for url in ids], sizes)
 
 
-def parts_of(connection: reading.Connection, site: SiteKey) -> Parts | None:
+def parts_of(reader: CollectionReader, site: SiteKey) -> Parts | None:
     """None if no check was asked for sizes. Call within a snapshot."""
     return (
-        Parts(stored_rows.parts(connection, site), known_sizes(connection))
-        if stored_rows.are_sizes_requested(connection)
-        else None
+        Parts(stored_rows.parts(reader, site), known_sizes(reader)) if stored_rows.are_sizes_requested(reader) else None
     )
 
 
@@ -158,9 +154,8 @@ class SiteAnalysis:
     facts: PageColumns
 
 
-def site_starts(connection: reading.Connection) -> list[Start]:
+def site_starts(reader: CollectionReader) -> list[Start]:
     """Starts of all runs of a collection in a folder, see `starts_of`."""
-    reader = SqliteReader(connection)
     return starts_of(reader.runs(), all_redirects(reader), reader.site_of)
 
 
@@ -224,7 +219,7 @@ def read_site(reader: CollectionReader, site: str | Start, now: float, links: Li
         redirects=redirects,
         pages=arrays.pages(start.site),
         statuses=arrays.statuses(start.site),
-        parts=parts_of(reader.connection, start.site) if isinstance(reader, SqliteReader) else None,
+        parts=parts_of(reader, start.site),
     )
 
 

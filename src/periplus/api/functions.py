@@ -128,10 +128,9 @@ def check(  # noqa: PLR0913 - the options of a check
     duplicates; None: only if the site is small enough. site: only issues of this site. Raises UsageError, NoCollection,
     StoreError.
     """
-    from periplus.api.audit import store_issues
     from periplus.api.checking import check as run
     from periplus.api.checking import order_for, settings_before
-    from periplus.api.grading import grades_now
+    from periplus.api.grading import grades_now, store_issues
     from periplus.api.positions import issues_of
 
     starts, settings = _starts(start, settings) if start else ((), settings)

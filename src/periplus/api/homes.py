@@ -16,9 +16,10 @@ from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
 from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import Follow
-from periplus.store.sqlite.schema import DATABASE
+from periplus.store.statements import Statements
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
@@ -181,6 +182,13 @@ def open_reader(place: Place, limit_s: float = 0.0) -> Iterator[CollectionReader
         yield reader
 
 
+@contextlib.contextmanager
+def snapshot_of(place: Place) -> Iterator[CollectionReader]:
+    """Opens a collection with one snapshot for all reads. Raises as `open_reader`."""
+    with open_reader(place) as reader, reader.snapshot():
+        yield reader
+
+
 def reader_of(place: Place) -> CollectionReader:
     """The reader of a collection, to be closed by the caller. Raises as `open_reader`."""
     where = place_at(place)
@@ -232,8 +240,8 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
 
 def _collections_in(folder: Path) -> list[Path]:
     """The folder itself if it is a collection, else the collections inside it."""
-    inside = [folder] if (folder / DATABASE).is_file() else sorted(folder.glob(f"*{SUFFIX}"))
-    return [path for path in inside if (path / DATABASE).is_file()]
+    inside = [folder] if schema.exists(folder) else sorted(folder.glob(f"*{SUFFIX}"))
+    return [path for path in inside if schema.exists(path)]
 
 
 def folder_of(place: Place, watch: Watch | None = None) -> Path:
@@ -274,6 +282,13 @@ def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tupl
     UsageError, NoCollection.
     """
     return store_of(place).changing(place, alone)
+
+
+@contextlib.contextmanager
+def writing(folder: Path, follow: Follow) -> Iterator[Statements]:
+    """One transaction on the folder of `changing`, which the database follows. Raises NoCollection, StoreError."""
+    with schema.writing(folder) as connection, follow(connection):
+        yield schema.SqliteStatements(connection)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:

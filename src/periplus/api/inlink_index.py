@@ -14,11 +14,12 @@ import numpy as np
 from periplus.analyse.ego import Grouping, Web, book_graph, web_of
 from periplus.analyse.pagerank import pagerank
 from periplus.api.cache import LruCache
+from periplus.api.homes import open_reader
 from periplus.children import start_child
 from periplus.model.web import Url
-from periplus.store.sqlite import inlinks, reading
-from periplus.store.sqlite.inlinks import InlinkIndexVersion, StoredInlinkIndex
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store import inlinks
+from periplus.store.inlinks import InlinkIndexVersion, StoredInlinkIndex
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.tables import TableQuery
 from periplus.urls.canonical import url_id
 
@@ -44,22 +45,22 @@ class InlinkIndexes:
         default_factory=lambda: LruCache(CACHED_WEBS)
     )
 
-    def of(self, folder: Path, connection: reading.Connection) -> StoredInlinkIndex | None:
+    def of(self, folder: Path, reader: CollectionReader) -> StoredInlinkIndex | None:
         """The collection's index, possibly slightly outdated; None if none is usable yet and one is being built.
 
-        connection: to the collection.
+        reader: to the collection.
         """
-        folder, moment = folder.resolve(), inlinks.moment_of(connection)
+        folder, moment = folder.resolve(), inlinks.moment_of(reader)
         with self._small.lock:
             small = self._small.get((folder, moment))
-            if small is None and inlinks.few_links(connection, SMALL_LINKS):
-                small = self._small.put((folder, moment), _build_index(connection))
+            if small is None and inlinks.few_links(reader, SMALL_LINKS):
+                small = self._small.put((folder, moment), _build_index(reader))
             if small is not None:
                 return small
             index = inlinks.open_index(folder)
             if index is None or index.moment != moment:
                 self._ask(folder)
-            return index if index is not None and inlinks.still_holds(connection, index.moment) else None
+            return index if index is not None and inlinks.still_holds(reader, index.moment) else None
 
     def web(self, folder: Path, index: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
         """The graph of nodes of one grouping, from the index."""
@@ -84,22 +85,22 @@ class InlinkIndexes:
 
 
 def narrow_query(
-    folder: Path, connection: reading.Connection, table: str, query: TableQuery, indexes: InlinkIndexes
+    folder: Path, reader: CollectionReader, table: str, query: TableQuery, indexes: InlinkIndexes
 ) -> TableQuery:
     """Restricts a query by link target or visited URL to the rows that the index lists for it."""
     column = {"links": "target", "visits": "url"}.get(table)
     text = next((text for name, text in query.conditions if name == column), "")
-    if not text.startswith(("http://", "https://")) or (index := indexes.of(folder, connection)) is None:
+    if not text.startswith(("http://", "https://")) or (index := indexes.of(folder, reader)) is None:
         return query
     url = Url(text)
     if table == "visits":
-        return replace(query, within=("id", tuple(index.visits_of(SqliteReader(connection), url))))
-    many, sources = index.linking(SqliteReader(connection), url_id(url), MOST_SOURCES)
+        return replace(query, within=("id", tuple(index.visits_of(reader, url))))
+    many, sources = index.linking(reader, url_id(url), MOST_SOURCES)
     return replace(query, within=("source", (*sources, url_id(url)))) if many <= MOST_SOURCES else query
 
 
-def _build_index(connection: reading.Connection) -> StoredInlinkIndex:
-    index = inlinks.read(connection)
+def _build_index(reader: CollectionReader) -> StoredInlinkIndex:
+    index = inlinks.read(reader)
     rank = pagerank(book_graph(index.links), tolerance=1e-6).scores.astype(np.float32)
     return replace(index, links=replace(index.links, rank=rank))
 
@@ -107,8 +108,8 @@ def _build_index(connection: reading.Connection) -> StoredInlinkIndex:
 def make(folder: Path) -> None:
     """Builds and stores the collection's index. Raises NoCollection, StoreError, OSError."""
     # no snapshot: it would keep a crawl's WAL from being truncated
-    with reading.open_reader(folder) as connection:
-        inlinks.write(folder, _build_index(connection))
+    with open_reader(folder) as reader:
+        inlinks.write(folder, _build_index(reader))
 
 
 if __name__ == "__main__":

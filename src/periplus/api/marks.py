@@ -13,10 +13,9 @@ from periplus.analyse.content.evidence import SiteEvidence, Traces, traces_of
 from periplus.analyse.content.marking import PageContext, page_context, parts_of, parts_of_each
 from periplus.model.page import Blocks, Part, Publication
 from periplus.model.web import Url, UrlId
+from periplus.store import text_rows
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import changes, reading, text_rows
-from periplus.store.sqlite.listing import SqliteReader
 
 # A page with stored parts is already included in its site's evidence: parts, evidence and the follower's position are
 # stored in one transaction. The first pages of a site and of each of its sections are marked with little evidence, and
@@ -97,8 +96,8 @@ class LearnedPage(NamedTuple):
 class Marks:
     """Marks pages by their site's evidence, and adds them to it."""
 
-    def __init__(self, connection: reading.Connection) -> None:
-        self._connection = connection
+    def __init__(self, reader: CollectionReader) -> None:
+        self._reader = reader
         self._evidence: dict[int, SiteEvidence] = {}
         self._early: dict[int, list[UrlId]] = {}
         self._learned: Counter[tuple[int, str]] = Counter()  # pages learned in this session, by site and section
@@ -156,20 +155,20 @@ class Marks:
     def _load(self, site_id: int) -> None:
         if site_id in self._evidence:
             return
-        early = changes.evidence(self._connection, site_id, EARLY)
+        early = text_rows.evidence(self._reader, site_id, EARLY)
         self._evidence[site_id] = self._stored_evidence(site_id)
         self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
 
     def _stored_evidence(self, site_id: int) -> SiteEvidence:
         """Stored evidence of a site; rebuilt if another version stored it."""
-        stored = changes.evidence(self._connection, site_id, EVIDENCE)
+        stored = text_rows.evidence(self._reader, site_id, EVIDENCE)
         if not stored:
             return SiteEvidence()
         try:
             return SiteEvidence.from_bytes(stored)
         except ValueError:
             evidence = SiteEvidence()
-            for page in SqliteReader(self._connection).site_blocks(site_id):
+            for page in self._reader.site_blocks(site_id):
                 if page.parts is not None and page.blocks:
                     evidence.learn(page.blocks)
             return evidence
@@ -177,12 +176,14 @@ class Marks:
     def store(self, marked: Iterable[PageParts]) -> None:
         """Stores marks of pages and evidence of sites. Call within a transaction."""
         text_rows.write_parts(
-            self._connection,
+            self._reader.statements,
             [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts],
         )
         for site_id in self._changed:
-            changes.write_evidence(self._connection, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
-            changes.write_evidence(self._connection, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes())
+            text_rows.write_evidence(self._reader.statements, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
+            text_rows.write_evidence(
+                self._reader.statements, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes()
+            )
         self._changed.clear()
         size = sum(evidence.size_bytes for evidence in self._evidence.values())
         while size > EVIDENCE_BYTES:  # evict the oldest; it is read again on demand
@@ -194,7 +195,7 @@ class Marks:
 
     def again(self, site_id: int) -> Iterator[PageParts]:
         """Yields early pages of the site whose marks have changed. `store` then clears their status as early."""
-        if site_id not in self._evidence and not changes.evidence(self._connection, site_id, EARLY):
+        if site_id not in self._evidence and not text_rows.evidence(self._reader, site_id, EARLY):
             return
         self._load(site_id)
         evidence, early = self._evidence[site_id], self._early[site_id]
@@ -202,11 +203,7 @@ class Marks:
             return
         outgrown = [page for page in early if self._is_outgrown(page)]
         for batch in [outgrown[start : start + AT_ONCE] for start in range(0, len(outgrown), AT_ONCE)]:
-            pages = [
-                page
-                for page in SqliteReader(self._connection).page_blocks(batch)
-                if page.parts is not None and page.blocks
-            ]
+            pages = [page for page in self._reader.page_blocks(batch) if page.parts is not None and page.blocks]
             marks = parts_of_each(_context(page, evidence) for page in pages)
             yield from [(page, parts) for page, parts in zip(pages, marks, strict=True) if parts != page.parts]
         early.clear()

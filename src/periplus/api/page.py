@@ -11,7 +11,8 @@ from periplus.document.decode import decode
 from periplus.document.understand import canonical_xml
 from periplus.errors import UsageError
 from periplus.features import service
-from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, PageSummary, Part
+from periplus.model.page import ALL_PARTS, IS_TEXT, TEXT_PARTS, Blocks, Part
+from periplus.model.results import PageSummary
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url

@@ -30,7 +30,11 @@ class ExtraColumns(NamedTuple):
 
     def rows(self, rows: Iterable[Row], place: int, reader: CollectionReader, names: Sequence[str]) -> Iterator[Row]:
         """Page rows extended by the values of these columns. place: index of the id in a row."""
-        values = self.values(reader, [name for name in self.names if name in names])
+        asked = [name for name in self.names if name in names]
+        if not asked:
+            yield from rows
+            return
+        values = self.values(reader, asked)
         for row in rows:
             page_id = row[place]
             assert isinstance(page_id, int)

@@ -13,7 +13,7 @@ import numpy as np
 from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
-from periplus.api.homes import editing, folder_of
+from periplus.api.homes import editing, folder_of, open_reader
 from periplus.api.secrets import resolve_secrets
 from periplus.document import html
 from periplus.document.decode import decode
@@ -29,8 +29,9 @@ from periplus.errors import StoreError
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Settings
-from periplus.store.sqlite import page_notes, reading, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store import page_notes
+from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
@@ -47,15 +48,15 @@ _MOST_NAMES = 5  # crawlers named in a note
 
 def take_certificates(place: Place, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Inspects the certificate of each own host with https pages, and stores the result."""
-    with reading.open_reader(folder_of(place)) as connection:
-        pages = [url for url in page_notes.secure_pages(connection, CERTIFICATES) if site_key(url) in sites]
+    with open_reader(folder_of(place)) as reader:
+        pages = [url for url in page_notes.secure_pages(reader, CERTIFICATES) if site_key(url) in sites]
     identity = resolve_secrets(settings.identity, Path())
     looks = ((host_key(url), certificate_of(url, identity, settings.limits)) for url in pages)
     seen = [(host, certificate) for host, certificate in looks if certificate is not None]
     if seen:
         with editing(place) as folder, schema.writing(folder) as writer:
             for host, certificate in seen:
-                page_notes.store_certificate(writer, host, certificate, now)
+                page_notes.store_certificate(schema.SqliteStatements(writer), host, certificate, now)
 
 
 def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> Iterator[StaticNote]:
@@ -73,39 +74,37 @@ def take_notes(folder: Path) -> None:
 
     In a read-only collection, each audit inspects up to UNNOTED_PAGES itself.
     """
-    with contextlib.suppress(StoreError), reading.open_reader(folder) as connection:
-        for start in site_starts(connection):
-            lot = page_notes.pages_without_notes(connection, start.site, AT_ONCE)
+    with contextlib.suppress(StoreError), open_reader(folder) as reader:
+        for start in site_starts(reader):
+            lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE)
             while lot:
                 with schema.writing(folder) as writer:
-                    page_notes.store_notes(writer, list(_inspect(connection, lot)))
+                    page_notes.store_notes(schema.SqliteStatements(writer), list(_inspect(reader, lot)))
                 # continue after the last page: otherwise each query would scan all pages before it
-                lot = page_notes.pages_without_notes(connection, start.site, AT_ONCE, lot[-1][0])
+                lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE, lot[-1][0])
 
 
 def _inspect(
-    connection: reading.Connection, lot: list[tuple[int, bytes, str, str]]
+    reader: CollectionReader, lot: list[tuple[int, bytes, str, str]]
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
-    contents = SqliteReader(connection)
+    contents = reader
     for page, md5, charset, media_type in lot:
         text, _ = decode(contents.body(UrlId(page)) or b"", charset, media_type)
         yield md5, static_notes(text, html.parse(text))
 
 
-def notes_of_site(
-    connection: reading.Connection, start: Start, note: Callable[[str], object]
-) -> dict[str, NoteColumns]:
+def notes_of_site(reader: CollectionReader, start: Start, note: Callable[[str], object]) -> dict[str, NoteColumns]:
     """All notes on a site's pages by issue code, with page ids as places.
 
     Call within a snapshot. note: called with a sentence for each skipped part.
     """
     pages, numbers, words = (defaultdict[str, list[Any]](list) for _ in range(3))
-    for page, fact in _notes_of_pages(connection, start, note):
+    for page, fact in _notes_of_pages(reader, start, note):
         pages[fact.code].append(page)
         numbers[fact.code].append(fact.number)
         words[fact.code].append(fact.words)
     if not is_folder_host(host_key(start.url)):  # local files have no headers
-        for ids, sizes, notes in _header_notes(connection, start, note):
+        for ids, sizes, notes in _header_notes(reader, start, note):
             for fact in notes:
                 pages[fact.code] += ids
                 numbers[fact.code] += sizes if fact.code == NO_COMPRESSION else [fact.number] * len(ids)
@@ -117,11 +116,11 @@ def notes_of_site(
 
 
 def _header_notes(
-    connection: reading.Connection, start: Start, note: Callable[[str], object]
+    reader: CollectionReader, start: Start, note: Callable[[str], object]
 ) -> list[tuple[list[int], list[int], tuple[StaticNote, ...]]]:
     """(page ids, their sizes in bytes, notes on the headers that these pages share)."""
     alike: dict[tuple[StaticNote, ...], tuple[list[int], list[int]]] = {}
-    headers = page_notes.page_headers(connection, start.site, HEADER_PAGES, NOTED_FIELDS)
+    headers = page_notes.page_headers(reader, start.site, HEADER_PAGES, NOTED_FIELDS)
     for page, url, fields, media_type, size in headers:
         ids, sizes = alike.setdefault(page_header_notes(url, fields, media_type, size), ([], []))
         ids.append(page)
@@ -132,27 +131,27 @@ def _header_notes(
 
 
 def _notes_of_pages(
-    connection: reading.Connection, start: Start, note: Callable[[str], object]
+    reader: CollectionReader, start: Start, note: Callable[[str], object]
 ) -> Iterator[tuple[int, StaticNote]]:
     """(page id, note) on markup, headers of resources, certificates and robots.txt."""
-    for number, notes in page_notes.notes_of(connection, start.site):
+    for number, notes in page_notes.notes_of(reader, start.site):
         yield from ((number, fact) for fact in notes)
-    lot = page_notes.pages_without_notes(connection, start.site, UNNOTED_PAGES + 1)
+    lot = page_notes.pages_without_notes(reader, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
-    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(connection, lot[:UNNOTED_PAGES]), strict=True):
+    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES]), strict=True):
         yield from ((unnoted[0], fact) for fact in notes)
-    for number, paint_s, shift in page_notes.rendering_measures(connection, start.site):
+    for number, paint_s, shift in page_notes.rendering_measures(reader, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))
     if is_folder_host(host_key(start.url)):
         return
-    for url, headers in page_notes.part_headers(connection):
+    for url, headers in page_notes.part_headers(reader):
         if site_key(url) == start.site:
             yield from ((url_id(url), fact) for fact in part_header_notes(headers))
-    for host, seen, certificate in page_notes.certificates(connection):
+    for host, seen, certificate in page_notes.certificates(reader):
         if site_key(Url(f"https://{host}/")) == start.site:
             yield from ((start.home_id, fact) for fact in _certificate_notes(HostKey(host), certificate, seen))
-    robots = page_notes.robots_of(connection, origin_of(start.url))
+    robots = page_notes.robots_of(reader, origin_of(start.url))
     if robots is not None and (names := undecided_crawlers(robots)):
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         yield start.home_id, StaticNote("model-crawlers", len(names), ", ".join(names[:_MOST_NAMES]) + more)

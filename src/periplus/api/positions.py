@@ -19,7 +19,7 @@ from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, audit_rules
 from periplus.analyse.linkgraph import sort_distinct
 from periplus.api.audit import issue_table
 from periplus.api.facts import chosen_starts, site_starts
-from periplus.api.homes import open_reader
+from periplus.api.homes import open_reader, snapshot_of
 from periplus.api.page_notes import take_notes
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
@@ -29,8 +29,7 @@ from periplus.model.web import Url
 from periplus.settings import VERSION, Settings
 from periplus.store import column_files
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus.values import Row
 
@@ -146,10 +145,10 @@ def issues_of(
     if not fragments:
         rules = replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     notes = list[str]()
-    with reading.moment(folder) as connection:
-        starts = chosen_starts(site_starts(connection), site)
-        table = issue_table(connection, starts, rules, near=near, note=notes.append).sort()
-        table = locate_issues(SqliteReader(connection), table)
+    with snapshot_of(folder) as reader:
+        starts = chosen_starts(site_starts(reader), site)
+        table = issue_table(reader, starts, rules, near=near, note=notes.append).sort()
+        table = locate_issues(reader, table)
     for sentence in notes:
         note(sentence)
     if key_now() == key:

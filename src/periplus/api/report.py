@@ -52,10 +52,9 @@ from periplus.model.results import (
 from periplus.model.visit import BROKEN_REASONS, FETCHED_REASONS, Reason
 from periplus.model.web import Url
 from periplus.present.wording import without_site_name
+from periplus.store import site_rows
 from periplus.store.crawl_reads import state_tallies
-from periplus.store.sqlite import reading, runs, site_rows
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 
 MAP_NODES = 400  # in the map, whose branches can be expanded
@@ -71,7 +70,7 @@ _SEVERITIES = list(Severity)
 
 
 def report_data(
-    connection: reading.Connection,
+    reader: CollectionReader,
     site: str,
     order: RankOrder,
     now: float,
@@ -83,28 +82,28 @@ def report_data(
     near: compare texts for near duplicates; None: only if the site is small. rules: for segments. Raises UsageError for
     an unknown site.
     """
-    with reading.snapshot(connection):
-        start = chosen_start(site_starts(connection), site)
-        rows, analysis, audit = _analyse_site(connection, start, order, now, near, Urls(connection))
-        data = _build_report(connection, rows, analysis, audit, now)
+    with reader.snapshot():
+        start = chosen_start(site_starts(reader), site)
+        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader))
+        data = _build_report(reader, rows, analysis, audit, now)
         if not rules:
             return data
-        return replace(data, segments=site_sums(SqliteReader(connection), rules, start.site, _pages_by_severity(audit)))
+        return replace(data, segments=site_sums(reader, rules, start.site, _pages_by_severity(audit)))
 
 
-def sites_report(connection: reading.Connection, now: float, near: bool | None = None) -> SitesReport:
+def sites_report(reader: CollectionReader, now: float, near: bool | None = None) -> SitesReport:
     """Data of the report of a collection with several sites: a summary of each."""
     sums, notes = [], list[str]()
-    with reading.snapshot(connection):
-        urls, blank = Urls(connection), ungradable_fields(connection)
-        for start in site_starts(connection):
-            rows, analysis, audit = _analyse_site(connection, start, RankOrder(), now, near, urls)
+    with reader.snapshot():
+        urls, blank = Urls(reader), ungradable_fields(reader)
+        for start in site_starts(reader):
+            rows, analysis, audit = _analyse_site(reader, start, RankOrder(), now, near, urls)
             groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
             sums.append(
                 SiteSum(
                     start.site,
                     start.url,
-                    tuple(state_tallies(SqliteStatements(connection), start.site)),
+                    tuple(state_tallies(reader.statements, start.site)),
                     tuple(sorted(groups, key=_place_of_severity)),
                     len(np.concatenate(_dead_places(audit.site)[1:])),
                     max(analysis.site_map.max_depth, 0) if analysis.site_map else 0,
@@ -117,14 +116,14 @@ def sites_report(connection: reading.Connection, now: float, near: bool | None =
 
 
 def _analyse_site(
-    connection: reading.Connection, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
+    reader: CollectionReader, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
-    links = [site_rows.site_links(connection, start.site)]
-    rows = read_site(SqliteReader(connection), start, now, _to_pages(links[0]))
+    links = [site_rows.site_links(reader, start.site)]
+    rows = read_site(reader, start, now, _to_pages(links[0]))
     analysis = analyse_site(rows, order)
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    judged = any(run.kind == CHECK for run in runs.run_records(connection))
+    judged = any(run.kind == CHECK for run in reader.runs())
     # last reference: popping it lets the audit free the links before it allocates
     return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
@@ -163,21 +162,21 @@ def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
 
 
 def _build_report(
-    connection: reading.Connection, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
+    reader: CollectionReader, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
     facts = replace(facts, title=without_site_name(facts.title))
     fetched = np.flatnonzero(graph.fetched)
     ranked = fetched[np.argsort(-facts.rank[fetched], kind="stable")].tolist()
-    alone = len(site_starts(connection)) == 1
-    sizes, heaviest = _weights(connection, audit)
-    broken, broken_urls = broken_links(connection, audit)
-    groups = issue_groups(connection, audit)
+    alone = len(site_starts(reader)) == 1
+    sizes, heaviest = _weights(reader, audit)
+    broken, broken_urls = broken_links(reader, audit)
+    groups = issue_groups(reader, audit)
     return ReportData(
         about=about(rows, analysis.ranking, now),
         finished=_finish_time(rows),
         # of all URLs including other sites; only of this site if the collection has several
-        counts=tuple(state_tallies(SqliteStatements(connection), None if alone else site)),
+        counts=tuple(state_tallies(reader.statements, None if alone else site)),
         pages=facts,
         ranked=tuple(ranked),
         tree=map_tree(site_map, facts.rank, facts.size_bytes, graph.fetched, max_nodes=MAP_NODES) if site_map else None,
@@ -188,22 +187,22 @@ def _build_report(
         chains=redirect_chains(audit.site),
         sizes=sizes,
         heaviest=heaviest,
-        hosts=site_rows.tallies(connection, site, "host"),
-        external=external_sites(connection, audit),
-        media=site_rows.tallies(connection, site, "media_type"),
-        charsets=site_rows.tallies(connection, site, "charset"),
-        languages=site_rows.tallies(connection, site, "language"),
+        hosts=site_rows.tallies(reader, site, "host"),
+        external=external_sites(reader, audit),
+        media=site_rows.tallies(reader, site, "media_type"),
+        charsets=site_rows.tallies(reader, site, "charset"),
+        languages=site_rows.tallies(reader, site, "language"),
         duplicates=audit.duplicates,
         notes=audit.notes,
-        grades=_grades(audit, groups, ungradable_fields(connection)),
-        trends=trend_points(connection) if alone else (),
-        screenshots=tuple(_screenshots(connection, rows.start, [facts.url[page] for page in ranked])),
+        grades=_grades(audit, groups, ungradable_fields(reader)),
+        trends=trend_points(reader) if alone else (),
+        screenshots=tuple(_screenshots(reader, rows.start, [facts.url[page] for page in ranked])),
     )
 
 
-def _screenshots(connection: reading.Connection, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
+def _screenshots(reader: CollectionReader, start: Start, ranked: Sequence[Url]) -> Iterator[tuple[str, bytes]]:
     """Screenshots of the first SCREENSHOTS pages that have one; the home page first."""
-    pictured, contents = site_rows.pages_with_screenshot(connection, start.site), SqliteReader(connection)
+    pictured, contents = site_rows.pages_with_screenshot(reader, start.site), reader
     pages = [url for url in dict.fromkeys((start.url, *ranked)) if url in pictured]
     for url in pages[:SCREENSHOTS]:
         picture = contents.screenshot(url_id(url)) or b""
@@ -222,10 +221,10 @@ def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]
     )
 
 
-def issue_groups(connection: reading.Connection, audit: SiteAudit) -> tuple[IssueGroup, ...]:
+def issue_groups(reader: CollectionReader, audit: SiteAudit) -> tuple[IssueGroup, ...]:
     """Findings by kind, most severe first; each with its first FAULTS_NAMED causes, those on most pages first."""
-    groups = [_issue_group(audit, code, columns, connection) for code, columns in audit.findings.items()]
-    return tuple(sorted(_with_positions(connection, groups), key=_place_of_severity))
+    groups = [_issue_group(audit, code, columns, reader) for code, columns in audit.findings.items()]
+    return tuple(sorted(_with_positions(reader, groups), key=_place_of_severity))
 
 
 def _place_of_severity(group: IssueGroup) -> int:
@@ -233,12 +232,10 @@ def _place_of_severity(group: IssueGroup) -> int:
     return _SEVERITIES.index(group.severity)
 
 
-def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
+def _with_positions(reader: CollectionReader, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
     """Adds line and column to the first ISSUES_PLACED issues of each fault."""
     faults = [fault for group in groups for fault in group.faults]
-    placed = with_positions(
-        SqliteReader(connection), [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]]
-    )
+    placed = with_positions(reader, [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]])
 
     def with_lines(fault: Fault) -> Fault:
         first = islice(placed, min(MOST_POSITIONS, len(fault.issues)))
@@ -248,22 +245,20 @@ def _with_positions(connection: reading.Connection, groups: Sequence[IssueGroup]
 
 
 def _issue_group(
-    audit: SiteAudit, code: str, columns: IssueColumns, connection: reading.Connection | None = None
+    audit: SiteAudit, code: str, columns: IssueColumns, reader: CollectionReader | None = None
 ) -> IssueGroup:
-    """Summary of a kind of issue; with a connection, including its first faults."""
+    """Summary of a kind of issue; with a reader, including its first faults."""
     kind = issue_kinds()[code]
     (made,) = audit.kinds(findings={code: columns})
     url, named = audit.site.urls.url, tuple[Fault, ...]()
     causes = causes_of(made, url)
-    if connection is not None:
-        words = faults(
-            causes, MOST_ISSUES, lambda shown: format_issues(with_anchors(connection, shown, audit.ids), url)
-        )
+    if reader is not None:
+        words = faults(causes, MOST_ISSUES, lambda shown: format_issues(with_anchors(reader, shown, audit.ids), url))
         named = tuple(islice(words, MOST_FAULTS))
     return IssueGroup(kind, kind.severity, len(sort_distinct(columns.subjects)), len(causes), named)
 
 
-def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:
+def broken_links(reader: CollectionReader, audit: SiteAudit) -> tuple[tuple[BrokenLink, ...], int]:
     """(broken URLs with the pages that link to them, those with most pages first; number of broken URLs).
 
     A URL is named as pages link to it: the redirecting URL if a redirect leads to a dead one. Dead URLs of the site
@@ -279,9 +274,9 @@ def broken_links(connection: reading.Connection, audit: SiteAudit) -> tuple[tupl
         targets[order].tolist(), starts[order].tolist(), counts[order].tolist(), strict=True
     ):
         sources = (pairs[start : start + min(pages, MOST_LINKING_PAGES)] % count).tolist()
-        broken.append(_broken_link(connection, audit, target, sources, pages))
+        broken.append(_broken_link(reader, audit, target, sources, pages))
     broken += [
-        _broken_link(connection, audit, target, [], 0) for target in unlinked[: MOST_BROKEN_URLS - len(broken)].tolist()
+        _broken_link(reader, audit, target, [], 0) for target in unlinked[: MOST_BROKEN_URLS - len(broken)].tolist()
     ]
     return tuple(broken), len(targets) + len(unlinked)
 
@@ -312,13 +307,10 @@ def _unreachable(site: AuditInput) -> Mask:
     return gone
 
 
-def _broken_link(
-    connection: reading.Connection, audit: SiteAudit, target: int, sources: list[int], pages: int
-) -> BrokenLink:
+def _broken_link(reader: CollectionReader, audit: SiteAudit, target: int, sources: list[int], pages: int) -> BrokenLink:
     """target: index of the URL as written; sources: indices of the first pages that link to it."""
     urls, ids, end = audit.site.urls, audit.ids, int(audit.site.ends[target])
-    anchors = site_rows.anchors_of(connection, ((int(ids[source]), int(ids[target])) for source in sources))
-    reader = SqliteReader(connection)
+    anchors = site_rows.anchors_of(reader, ((int(ids[source]), int(ids[target])) for source in sources))
     holders = [
         Holder(urls.url[source], reader.title_of(int(ids[source])), anchor)
         for source, anchor in zip(sources, anchors, strict=True)
@@ -355,12 +347,12 @@ def redirect_chains(site: AuditInput) -> tuple[RedirectChain, ...]:
     )
 
 
-def external_sites(connection: reading.Connection, audit: SiteAudit) -> tuple[ExternalSite, ...]:
+def external_sites(reader: CollectionReader, audit: SiteAudit) -> tuple[ExternalSite, ...]:
     """Other sites that pages link to, those with most linking pages first.
 
     Broken URLs are excluded: they are errors, not links to sites (SPEC A7).
     """
-    site, names = audit.site, SqliteReader(connection).site_names()
+    site, names = audit.site, reader.site_names()
     fetched = np.isin(site.urls.reason, [REASONS.index(reason) for reason in FETCHED_REASONS])
     ends = site.ends[site.links.target[site.is_followed]]
     links = LinksOfDomains(
@@ -383,7 +375,7 @@ def _classes(audit: SiteAudit) -> SiteSizes:
     return site_sizes(audit.sizes, own)
 
 
-def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
+def _weights(reader: CollectionReader, audit: SiteAudit) -> tuple[tuple[ClassSize, ...], tuple[PageWeight, ...]]:
     """(sizes of the whole site by media class, pages with the most bytes including their resources)."""
     pages, whole = audit.site.pages.place, _classes(audit)
     columns = (whole.size_bytes.tolist(), whole.urls.tolist(), whole.unsized.tolist())
@@ -392,7 +384,6 @@ def _weights(connection: reading.Connection, audit: SiteAudit) -> tuple[tuple[Cl
     )
     heavy = pages[np.lexsort((pages, -audit.site.pages.weight_bytes))[:HEAVIEST]]
     heavies = weights(audit.sizes, heavy)
-    reader = SqliteReader(connection)
     heaviest = tuple(
         PageWeight(
             audit.site.urls.url[place],

@@ -44,12 +44,13 @@ from periplus.retrieval.index import (
     write_ranks,
 )
 from periplus.settings import Searching
+from periplus.store import changes, site_rows, text_rows
+from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import changes, schema, site_rows, text_rows
-from periplus.store.sqlite.changes import ChangeCursor
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.text_rows import PAGES_AT_ONCE
+from periplus.store.text_rows import PAGES_AT_ONCE
 
 # A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
 # repeats the work from there; pages replace their earlier versions, so that nothing is indexed twice. During a crawl it
@@ -87,11 +88,12 @@ class IndexWorker:
         with contextlib.ExitStack() as held:
             self._connection = held.enter_context(contextlib.closing(schema.connect(folder)))
             self._lock = held.enter_context(contextlib.closing(schema.WriteLock(folder)))
-            collection = changes.collection_key(self._connection)
+            self._reader = SqliteReader(self._connection)
+            collection = changes.collection_key(self._reader.statements)
             self._writer = held.enter_context(contextlib.closing(IndexWriter(folder, collection)))
             self._place = self._begin()
             self._held = held.pop_all()
-        self._marks = Marks(self._connection)
+        self._marks = Marks(self._reader)
         self._sites: dict[int, SiteKey] = {}
         self._anchors: Telling = _no_anchors  # known only when all links are, see `settle`
         self._listened = False
@@ -111,30 +113,30 @@ class IndexWorker:
     def _begin(self) -> ChangeCursor:
         """The position to continue from: the collection's, unless the index is behind it; else the beginning."""
         with self._lock.transaction(self._connection):
-            place = changes.place_of(self._connection, changes.INDEX)
+            place = changes.place_of(self._reader.statements, changes.INDEX)
             if place is None or self._writer.position < place.position:
-                changes.unfollow(self._connection, changes.INDEX)
+                changes.unfollow(self._reader.statements, changes.INDEX)
                 if self._writer.position != NOTHING:
                     self._writer.clear()
-            return changes.follow(self._connection, changes.INDEX)
+            return changes.follow(self._reader.statements, changes.INDEX)
 
     def begin_anew(self) -> None:
         """Discards the index."""
         with self._lock.transaction(self._connection):
-            changes.unfollow(self._connection, changes.INDEX)
+            changes.unfollow(self._reader.statements, changes.INDEX)
         self._place = self._begin()
 
     def pages(self) -> int:
         """Number of pages in the collection."""
-        return text_rows.tally(self._connection)[0]
+        return text_rows.tally(self._reader)[0]
 
     def waiting(self) -> int:
         """Number of pages and changes not processed yet."""
-        return changes.waiting(self._connection, self._place)
+        return changes.waiting(self._reader.statements, self._place)
 
     def listen(self) -> None:
         """Loads the anchor texts of the next pages, so that they are indexed only once; for use without a crawl."""
-        self._complete = np.fromiter(changes.pages_after(self._connection, self._place, PAGES_AT_ONCE), np.int64)
+        self._complete = np.fromiter(changes.pages_after(self._reader, self._place, PAGES_AT_ONCE), np.int64)
         self._listen_to(self._complete)
         self._listened = True
 
@@ -151,7 +153,7 @@ class IndexWorker:
         """
         started, taken = time.monotonic(), 0
         while time.monotonic() - started < LOOK_S:
-            ids, place = changes.after(self._connection, self._place, BATCH_PAGES)
+            ids, place = changes.after(self._reader.statements, self._place, BATCH_PAGES)
             if self._is_put(place) != self._is_put(self._place):
                 self.index_lot()
             self._place = place
@@ -169,7 +171,7 @@ class IndexWorker:
         """Adds pages to the lot, in place of their earlier versions."""
         for url_id in self._lot.keys() & set(ids):
             self._marks.forget(self._lot.pop(url_id))
-        pages = list(SqliteReader(self._connection).page_blocks(ids))
+        pages = list(self._reader.page_blocks(ids))
         for learned in self._marks.learn(pages):
             self._lot[learned.page.url_id] = learned
             self._lot_bytes += learned.size_bytes
@@ -193,7 +195,7 @@ class IndexWorker:
         with self._lock.transaction(self._connection):
             self._marks.store(marked)
             if searchable:
-                changes.set_position(self._connection, changes.INDEX, self._place)
+                changes.set_position(self._reader.statements, changes.INDEX, self._place)
 
     @property
     def not_put(self) -> int:
@@ -223,7 +225,7 @@ class IndexWorker:
                 return False
             batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
             unread = [page for page in batch if not self._writer.put_draft(page, self._anchors(page))]
-            pages = SqliteReader(self._connection).page_blocks(unread)
+            pages = self._reader.page_blocks(unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
             del self._waiting[bisect_left(self._waiting, batch[0]) :]
         return True
@@ -269,12 +271,12 @@ class IndexWorker:
         if self._writer.is_settled and self._writer.position == self._place.position:
             return False
         changed = False
-        for site_id in SqliteReader(self._connection).site_names():
+        for site_id in self._reader.site_names():
             marked = [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in self._marks.again(site_id)]
             if self._marks.has_changes:
                 with self._lock.transaction(self._connection):
                     self._marks.store(marked)
-                    changes.note(self._connection, [page.url_id for page, _ in marked])
+                    changes.note(self._reader.statements, [page.url_id for page, _ in marked])
             changed = changed or bool(marked)
         return changed
 
@@ -282,23 +284,23 @@ class IndexWorker:
         """Loads anchor texts of the pages (ascending) into `_anchors`, without those that repeat a page's own title."""
         self._anchors = _no_anchors  # frees the old ones first
         with translate_errors(self._folder):
-            anchors = text_rows.anchors_to(self._connection, pages, self._folder)
+            anchors = text_rows.anchors_to(self._reader, pages, self._folder)
 
         def telling(page: UrlId) -> tuple[str, ...]:
             texts = set(anchors.of(page))
-            title = set(forms(SqliteReader(self._connection).title_of(page))) if texts else set()
+            title = set(forms(self._reader.title_of(page))) if texts else set()
             return tuple(sorted(text for text in texts if not title.issuperset(forms(text))))
 
         self._anchors = telling
 
     def _write_ranks(self) -> None:
         """Stores each page's rank within its site, on the scale of `link_score`."""
-        redirects = all_redirects(SqliteReader(self._connection))
+        redirects = all_redirects(self._reader)
         ids, ranks = [np.zeros(0, np.int64)], [np.zeros(0)]
-        for site in site_rows.sites_read(self._connection):
-            urls, reasons = site_rows.page_numbers(self._connection, site)
+        for site in site_rows.sites_read(self._reader):
+            urls, reasons = site_rows.page_numbers(self._reader, site)
             pages, fetched = urls[IS_PAGE[reasons]], IS_FETCHED[reasons[IS_PAGE[reasons]]]
-            blocks = site_rows.page_link_blocks(self._connection, site)
+            blocks = site_rows.page_link_blocks(self._reader, site)
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 links = links_in_file(pages, fetched, blocks, redirects, file)
                 scores = link_score(pagerank(links, links_at_once=LINKS_AT_ONCE).scores)
@@ -327,7 +329,7 @@ class IndexWorker:
 
     def _site(self, site_id: int) -> SiteKey:
         if site_id not in self._sites:
-            self._sites = SqliteReader(self._connection).site_names()
+            self._sites = self._reader.site_names()
         return self._sites[site_id]
 
 

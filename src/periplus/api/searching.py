@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from periplus.api.homes import database_at, folder_of, shared_index
+from periplus.api.homes import database_at, folder_of, open_reader, shared_index
 from periplus.api.page_segments import require_segment, rules_at, segments_of
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
@@ -25,11 +25,10 @@ from periplus.retrieval.query import parse
 from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
 from periplus.retrieval.vectors import open_vectors
 from periplus.settings import SETTINGS_FILE, Searching, read_settings
+from periplus.store import changes, text_rows
+from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import changes, reading, text_rows
-from periplus.store.sqlite.changes import ChangeCursor
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import keys_with
 from periplus.values import Place
 
@@ -73,15 +72,15 @@ class SearchedCollection(Protocol):
 class SearchedFolder:
     """See SearchedCollection. Indexed by the crawl if one is running, else by the search."""
 
-    def __init__(self, name: str, folder: Path, connection: reading.Connection) -> None:
-        self.name, self.folder, self._connection = name, folder, connection
+    def __init__(self, name: str, folder: Path, reader: CollectionReader) -> None:
+        self.name, self.folder, self._reader = name, folder, reader
         self.settings_file = folder / SETTINGS_FILE
 
     def catch_up(self, now: float, watch: Watch) -> str:
-        waiting, settled = standing_of(self.folder, self._connection)
+        waiting, settled = standing_of(self.folder, self._reader)
         if not waiting and settled:
             return ""
-        if reading.is_being_crawled(self._connection, now):
+        if self._reader.activity(now).is_running:
             waiting = self._ask_indexer(now, watch) if waiting else 0
         else:
             from periplus.api.search_index import catch_up  # imports what marks and ranks need: 40 ms
@@ -91,10 +90,10 @@ class SearchedFolder:
             except IndexBusy:  # a crawl that ends, or another search
                 pass
             except StoreError as error:
-                if standing_of(self.folder, self._connection)[0]:
+                if standing_of(self.folder, self._reader)[0]:
                     return f"{error} Results may be out of date."
                 log.warning("index trouble=%s", error)  # the shared storage failed, but the local index is complete
-            waiting, _ = standing_of(self.folder, self._connection)
+            waiting, _ = standing_of(self.folder, self._reader)
         if not waiting:
             return ""
         return f"{pages_in(self.folder):,} pages are searchable, {waiting:,} more or changed ones not yet"
@@ -103,28 +102,28 @@ class SearchedFolder:
         """Asks the indexing process to make processed pages searchable; the first search waits for it. Returns the
         number of changes that are not searchable.
         """
-        folder, connection = self.folder, self._connection
-        waiting, _ = standing_of(folder, connection)
-        goal, end = changes.newest(connection), time.monotonic() + INDEX_WAIT_S
+        folder, reader = self.folder, self._reader
+        waiting, _ = standing_of(folder, reader)
+        goal, end = changes.newest(reader.statements), time.monotonic() + INDEX_WAIT_S
         if not ask(folder, now) or not is_written(folder):
             return waiting
-        pages = text_rows.tally(connection)[0]
-        while not _is_passed(connection, goal) and time.monotonic() < end:
+        pages = text_rows.tally(reader)[0]
+        while not _is_passed(reader, goal) and time.monotonic() < end:
             left = min(waiting, pages)
             if watch(pages - left, left):
                 break
             time.sleep(ASK_LOOK_S)
-            waiting, _ = standing_of(folder, connection)
+            waiting, _ = standing_of(folder, reader)
         return waiting
 
     def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        return stored_pages(SqliteReader(self._connection), ids)
+        return stored_pages(self._reader, ids)
 
     def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return stored_urls(SqliteReader(self._connection), ids)
+        return stored_urls(self._reader, ids)
 
     def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        return pages_with(self.folder, self._connection, column, text)
+        return pages_with(self.folder, self._reader, column, text)
 
     def take_over_vectors(self) -> None:
         if shared := shared_index(self.folder):
@@ -138,8 +137,8 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
     """
     from periplus.api.search_index import catch_up
 
-    with reading.open_reader(folder) as connection:
-        waiting = text_rows.tally(connection)[0] if anew else standing_of(folder, connection)[0]
+    with open_reader(folder) as reader:
+        waiting = text_rows.tally(reader)[0] if anew else standing_of(folder, reader)[0]
     try:
         is_whole = catch_up(folder, watch, anew=anew)
     except IndexBusy:
@@ -155,15 +154,15 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
 
 def standing(folder: Path) -> tuple[int, bool]:
     """(pages and changes not indexed yet, whether the index is settled)."""
-    with reading.open_reader(folder) as connection:
-        return standing_of(folder, connection)
+    with open_reader(folder) as reader:
+        return standing_of(folder, reader)
 
 
-def standing_of(folder: Path, connection: reading.Connection) -> tuple[int, bool]:
-    state, place = read_state(folder), changes.place_of(connection, changes.INDEX)
+def standing_of(folder: Path, reader: CollectionReader) -> tuple[int, bool]:
+    state, place = read_state(folder), changes.place_of(reader.statements, changes.INDEX)
     if place is None or state is None or state.position < place.position:
         place = ChangeCursor(0, -changes.THROUGH - 1)
-    return changes.waiting(connection, place), state is not None and state.settled
+    return changes.waiting(reader.statements, place), state is not None and state.settled
 
 
 def stored_pages(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
@@ -207,8 +206,8 @@ def open_search(
 
 @contextlib.contextmanager
 def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
-    with reading.open_reader(folder, limit_s) as connection:
-        yield SearchedFolder(name, folder, connection)
+    with open_reader(folder, limit_s) as reader:
+        yield SearchedFolder(name, folder, reader)
 
 
 class Search:
@@ -356,28 +355,28 @@ class Search:
         return urls
 
 
-def _is_passed(connection: reading.Connection, change: int) -> bool:
+def _is_passed(reader: CollectionReader, change: int) -> bool:
     """Whether the index includes all pages up to this change."""
-    place = changes.place_of(connection, changes.INDEX)
+    place = changes.place_of(reader.statements, changes.INDEX)
     return place is not None and place.position >= (changes.THROUGH, change)
 
 
-def pages_with(folder: Path, connection: reading.Connection, column: str, text: str) -> Sequence[UrlId]:
+def pages_with(folder: Path, reader: CollectionReader, column: str, text: str) -> Sequence[UrlId]:
     """Pages whose column meets a condition in the syntax of table filters; for human-readable columns, a substring is
     enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
-        pages: Sequence[UrlId] = service("set of pages")(connection, text)
+        pages: Sequence[UrlId] = service("set of pages")(reader, text)
         return pages
     table = PAGES
     if column == "segment":
         require_segment(folder, text)
-        reading.name_segments(connection, segments_of(SqliteReader(connection), rules_at(folder)).of)
+        reader.name_segments(segments_of(reader, rules_at(folder)).of)
         table = with_segments(table)
     asked = table.column(column)
     if (asked.searched or asked.wide or column == "types") and text[:1] not in ("~", "!") and text != EMPTY:
         text = f"~{text}"
-    return list(map(UrlId, keys_with(connection, table, column, text)))
+    return list(map(UrlId, keys_with(reader.statements, table, column, text)))
 
 
 def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Collection[str]]:

@@ -29,6 +29,7 @@ from periplus.api.facts import (
     site_starts,
     why_no_map,
 )
+from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.files import keep_text, kept_text
@@ -44,9 +45,8 @@ from periplus.present.map_files import LINKED_BYTES, VALUES, map_text, sitemap_f
 from periplus.present.map_xml import USUAL_VALUES, write_map_pdf, write_map_xhtml, write_map_xml
 from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.present.wording import count_of, number, utc, without_site_name
+from periplus.store import site_rows
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import reading, site_rows
-from periplus.store.sqlite import tables as stored_tables
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
@@ -266,15 +266,15 @@ def make_site(rows: SiteRows, analysis: SiteAnalysis, now: float) -> Site:
     )
 
 
-def write_sitemaps(connection: reading.Connection, site: str, folder: Path) -> list[Path]:
+def write_sitemaps(reader: CollectionReader, site: str, folder: Path) -> list[Path]:
     """Writes sitemaps of fetched, indexable, canonical pages, one URL per content. Returns the files.
 
     Raises UsageError if no page qualifies, or if a file cannot be written.
     """
-    with reading.snapshot(connection):
-        start = chosen_start(site_starts(connection), site)
+    with reader.snapshot():
+        start = chosen_start(site_starts(reader), site)
         pages: dict[bytes, tuple[Url, float]] = {}
-        for url, changed, content in site_rows.findable_pages(connection, start.site):
+        for url, changed, content in site_rows.findable_pages(reader, start.site):
             pages.setdefault(content, (url, changed))
         rows = list(pages.values())
     if not rows:
@@ -302,8 +302,8 @@ FORM = 1  # version of the file format
 
 def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:
     """Cache key of a layout. Raises NoCollection, StoreError."""
-    with reading.open_reader(folder) as connection:
-        return FORM, str(site), under, *stored_tables.version(connection)
+    with open_reader(folder) as reader:
+        return FORM, str(site), under, *reader.version()
 
 
 def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:

@@ -16,10 +16,10 @@ import numpy as np
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import Causes, IssueTable, by_severity, faults
-from periplus.api.audit import issue_rows, seen_since
+from periplus.api.audit import issue_rows
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
-from periplus.api.grading import grades_now, trends
+from periplus.api.grading import grades_now, seen_since, trends
 from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
@@ -42,6 +42,7 @@ from periplus.present.writers import find_writer
 from periplus.store.notes import fault_notes
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import tables as stored_tables
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
 from periplus.values import Row, frozen
 
@@ -188,7 +189,7 @@ class Browser:
         read = () if name == ISSUES.name else columns  # all columns: they are needed to find positions
         with self._open(folder, name, only) as (connection, table):
             with reading.limit_reads(connection, READ_S, self.cpu_s):
-                asked = narrow_query(folder, connection, name, asked, self.indexes)
+                asked = narrow_query(folder, SqliteReader(connection), name, asked, self.indexes)
             page = read_page(connection, table, asked, read, self.cpu_s)
         if name == ISSUES.name:
             page = _with_positions(folder, table, page, columns)
@@ -266,7 +267,7 @@ class Browser:
         if table.source:
             with reading.moment(folder) as connection:
                 if segments:
-                    reading.name_segments(connection, segments.of)
+                    SqliteReader(connection).name_segments(segments.of)
                 yield connection, table
             return
         with self._computed.lock:  # one audit at a time, as each loads a site's links into memory
@@ -305,11 +306,13 @@ class Browser:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
                 with reading.limit_reads(connection, AUDIT_S), reading.snapshot(connection):
-                    table = issues_of_sites(connection, folder, closed=True)
+                    table = issues_of_sites(SqliteReader(connection), folder, closed=True)
                     table = table.of(by_severity(table.kinds))
-                    return table, tuple(seen_since(connection, table, causes) for causes in table.causes())
+                    return table, tuple(
+                        seen_since(SqliteReader(connection), table, causes) for causes in table.causes()
+                    )
 
-            audited = self._audited.get_or_make((folder.resolve(), *stored_tables.version(connection)), make)
+            audited = self._audited.get_or_make((folder.resolve(), *SqliteReader(connection).version()), make)
             return NotedCauses(*audited, {(note.code, note.cause): note for note in _notes(connection)})
 
     def noted_faults(self, folder: Path) -> tuple[NotedFault, ...]:
@@ -365,7 +368,7 @@ def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
 def _version(folder: Path) -> _Key:
     """Cache key that changes with the stored data and the rules."""
     with reading.open_reader(folder) as connection:
-        return (folder.resolve(), *stored_tables.version(connection), _notes(connection), rules_mtime_ns(folder))
+        return (folder.resolve(), *SqliteReader(connection).version(), _notes(connection), rules_mtime_ns(folder))
 
 
 def _stamp(folder: Path, name: str) -> object:

@@ -35,9 +35,8 @@ from periplus.model.duplicates import (
     TextRun,
 )
 from periplus.model.page import Block, Part
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.text_rows import SourceRow, source_rows
+from periplus.store.reader import CollectionReader
+from periplus.store.text_rows import SourceRow, source_rows
 from periplus.values import Watch, frozen
 
 
@@ -88,10 +87,10 @@ def _clusters(held: Sequence[Chains], rules: TemplateRules, watch: Watch) -> lis
 
 
 def sampled_sources(
-    connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
+    reader: CollectionReader, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
 ) -> TemplateMarks:
     """Shorkin's method on stored pages."""
-    contents = SqliteReader(connection)
+    contents = reader
 
     def source(page: int) -> str:
         row = rows[page]
@@ -101,15 +100,13 @@ def sampled_sources(
 
 
 def template_marks(
-    connection: reading.Connection, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
+    reader: CollectionReader, rows: Sequence[SourceRow], rules: TemplateRules, watch: Watch
 ) -> TemplateMarks:
     """Templates from the stored marks, by the same rules, with navigation blocks in place of chains.
 
     Blocks are complete and their white space is folded, so no runs of blocks need to agree. Identical pages also share
     a template.
     """
-
-    reader = SqliteReader(connection)
 
     def blocks_with_parts(page: int) -> Iterator[tuple[Block, Part]]:
         for page_blocks in reader.page_blocks([rows[page].url_id]):
@@ -150,13 +147,13 @@ def _no_source(page: int) -> str:
     raise UsageError("marks apply to a page's text, not to its source: use --text or --method shorkin")
 
 
-def are_marked(connection: reading.Connection, rows: Sequence[SourceRow]) -> bool:
+def are_marked(reader: CollectionReader, rows: Sequence[SourceRow]) -> bool:
     """Whether pages have marks, judged by a sample spread over all."""
     sample = rows[:: max(1, len(rows) // 50)]
-    return any(page.parts is not None for page in SqliteReader(connection).page_blocks([row.url_id for row in sample]))
+    return any(page.parts is not None for page in reader.page_blocks([row.url_id for row in sample]))
 
 
-METHODS: dict[str, Callable[[reading.Connection, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {
+METHODS: dict[str, Callable[[CollectionReader, Sequence[SourceRow], TemplateRules, Watch], TemplateMarks]] = {
     "site": template_marks,
     "shorkin": sampled_sources,
 }
@@ -198,7 +195,7 @@ class Templates:
 
 
 def site_templates(
-    connection: reading.Connection,
+    reader: CollectionReader,
     name: str = "",
     *,
     method: str = "",
@@ -212,13 +209,13 @@ def site_templates(
     """
     if method and method not in METHODS:
         raise UsageError(f"unknown method {method!r}: choose among {', '.join(METHODS)}")
-    site = chosen_start(site_starts(connection), name).site
-    rows = source_rows(connection, site)
-    marked = method != "shorkin" and are_marked(connection, rows)
+    site = chosen_start(site_starts(reader), name).site
+    rows = source_rows(reader, site)
+    marked = method != "shorkin" and are_marked(reader, rows)
     if method == "site" and rows and not marked:
         raise UsageError(f"no page of {site} is marked yet: use --method shorkin")
     method = method or ("site" if marked else "shorkin")
-    judged = METHODS[method](connection, rows, rules, watch)
+    judged = METHODS[method](reader, rows, rules, watch)
     pages = [
         TemplatePage(row.url, row.title, judged.sizes[at], judged.navigation_bytes[at]) for at, row in enumerate(rows)
     ]

@@ -48,7 +48,8 @@ from periplus.urls.scope import site_name
 from periplus.values import Place
 
 if TYPE_CHECKING:
-    from periplus.analyse.issues import Condition, IssueTable
+    from periplus.analyse.grades import Condition
+    from periplus.analyse.issues import IssueTable
     from periplus.api.checking import CheckEnd, CheckOrder
     from periplus.model.audit import Fault, FieldGrade, GradedField, Issue
     from periplus.settings import Settings
@@ -132,11 +133,9 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     periplus check --offline -f csv -o issues.csv       send no request: use stored answers
     periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside broken links
     """
-    from periplus.analyse.grades import least_grades
-    from periplus.analyse.issues import fail_on
-    from periplus.api.audit import baseline_run, new_since, store_issues
+    from periplus.analyse.grades import fail_on, least_grades
     from periplus.api.checking import order_for, settings_before
-    from periplus.api.grading import grades_now
+    from periplus.api.grading import baseline_run, grades_now, new_since, store_issues
     from periplus.api.page_segments import issues_within, require_segment
     from periplus.api.positions import issues_of
 
@@ -154,15 +153,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     baseline = baseline_run(collection_folder(place), flags["baseline"]) if flags["baseline"] else 0
     end = None
     if not flags["offline"]:
-        end, interrupted = _run(order, flags)
-        if interrupted or not end.run_id:
-            failed = end.state == "failed"
-            say(
-                f"{end.state.capitalize()}: {end.note}. "
-                f"{advice(end.note) if failed else 'The same command continues.'}",
-                "red" if failed else "yellow",
-            )
-            sys.exit(EXIT_INTERRUPT if interrupted else EXIT[end.state])
+        end = _run(order, flags)
     folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
     issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
@@ -252,8 +243,8 @@ def _places(
         raise UsageError(f"no URL to check, and {error}") from None
 
 
-def _run(order: CheckOrder, flags: dict[str, Any]) -> tuple[CheckEnd, bool]:
-    """Returns the end of the check, and whether the user interrupted it."""
+def _run(order: CheckOrder, flags: dict[str, Any]) -> CheckEnd:
+    """The end of the check. Ends the program if the user interrupted it, or if the crawl before it did not end."""
     from periplus.api.checking import check as run
     from periplus.api.crawling import check_order
 
@@ -263,12 +254,19 @@ def _run(order: CheckOrder, flags: dict[str, Any]) -> tuple[CheckEnd, bool]:
     stopping = StopOnSignal()
     with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
         end = run(order, watch)
-    return end, stopping.asked
+    if stopping.asked or not end.run_id:
+        failed = end.state == "failed"
+        say(
+            f"{end.state.capitalize()}: {end.note}. {advice(end.note) if failed else 'The same command continues.'}",
+            "red" if failed else "yellow",
+        )
+        sys.exit(EXIT_INTERRUPT if stopping.asked else EXIT[end.state])
+    return end
 
 
 def _gate(conditions: Sequence[Condition], issues: IssueTable, baseline: int, *, quiet: bool) -> int:
     """Prints the sums and whether the site passes. Returns the exit code."""
-    from periplus.analyse.issues import counts, gate
+    from periplus.analyse.grades import counts, gate
 
     counted = counts(issues.sums())
     result = gate(conditions, counted, baseline=f"check {baseline}" if baseline else "")

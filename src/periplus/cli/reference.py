@@ -72,6 +72,9 @@ Needs `pip install 'periplus[parquet]'`. The folder has `hosts`, `urls`, `redire
 - **The manifest** has `format`, `kind`, `program`, `made`, `inputs`, `parameters`, `tables` (rows, parts, SHA-256, columns) and a `digest`. A folder without it
   is incomplete.
 - **Processes.** `--workers N` writes N parts at once. After a kill the same command writes the missing parts; the folder `unfinished` lists the others.
+- **Later exports.** `periplus export parquet graph2 --after graph` keeps the numbers of `graph`. Parts of links and texts without changes are hard links to its files
+  and are not read; other parts are compared after writing. New URLs get further numbers and parts, so texts are not in order, and such datasets cannot be merged.
+  `graph` stays as it is and can be deleted. Use parts of some 50,000 URLs (`--parts`): one change writes its whole part. After a deletion of URLs export everything.
 - **Snapshot.** All processes read one moment, also during a crawl. After a kill later parts have later rows (`moments` in the manifest), with the same URLs.
 - **Memory.** 48 bytes a URL while numbers are made, then the links of 10,000 URLs; 26 bytes a URL of temporary files.
 """  # noqa: E501

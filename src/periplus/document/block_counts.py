@@ -50,11 +50,9 @@ class BlockCounter:
         # local copies, so that they are C numbers
         columns, first, last, classes, part_of_word = COLUMNS, FIRST, LAST, CLASSES - 1, WORD
         start, prime, bits, zero, line_feed, astral = _START, _PRIME, _BITS, _ZERO, _LINE_FEED, _ASTRAL
-        own = number = 0
-        apart = end_of_own(codes, lines)
+        own, number, apart = 0, 0, end_of_own(codes, lines)
         for block in range(len(lines)):
-            left, row = lines[block], block * columns
-            place = own
+            left, row, place = lines[block], block * columns, own
             if left < 0:
                 left, place = 0, apart
             begin, folded, text, word, before, kind = place, start, start, 0, 0, 0

@@ -19,6 +19,9 @@ cdef dict MODES
 cdef int[::1] STARTS_BODY, ENDS_BODY, FLAGS
 
 
+cdef bint is_table_part(int tag)
+
+
 cdef class Insertion(Nodes):
     cdef int templates, mode, former, head, form, frameset_ok, quirks, skip_line, reading, reading_tag
 

@@ -58,11 +58,16 @@ MODES: Final = {
 STARTS_BODY, ENDS_BODY, FLAGS = START_OF, END_OF, FLAGS_OF
 
 
+def is_table_part(tag: int) -> bool:
+    """Whether it is the tag of a caption, column, row, cell, or group of them."""
+    return tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD)
+
+
 class Insertion(Nodes):
     """The insertion mode, and the handling of start and end tags in each mode."""
 
-    def __init__(self, tokens: Tokens, fragment: bool) -> None:
-        super().__init__(tokens, fragment)
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__(tokens)
         self.templates = 0
         self.mode = self.former = INITIAL  # former: the mode to return to after the text of an element
         self.head = self.form = -1
@@ -73,19 +78,17 @@ class Insertion(Nodes):
     def _reset_mode(self) -> int:
         at = self.depth - 1
         while at > 0:
-            last = at == 1
-            tag = self.context if last and self.fragment else self.open_tags[at]
+            tag = self.open_tags[at]
             if tag == TEMPLATE:
                 self.mode = self.template_modes[self.templates - 1]
                 return 0
             if tag == HTML:
                 self.mode = BEFORE_HEAD if self.head < 0 else AFTER_HEAD
                 return 0
-            if tag in MODES and not (last and (tag in (TD, TH, HEAD))):
+            if tag in MODES:
                 self.mode = MODES[tag]
                 return 0
             at -= 1
-        self.mode = IN_BODY
         return 0
 
     def _leave_early(self) -> int:
@@ -127,7 +130,7 @@ class Insertion(Nodes):
     # --- start tags; a mode handler returns 1 if the mode has changed and the tag must be processed again
 
     def _start(self, tag: int) -> int:
-        if (self.open_flags[self.depth - 1] & STRANGE or self.context_flags) and self._is_foreign_start(tag):
+        if self.open_flags[self.depth - 1] & STRANGE and self._is_foreign_start(tag):
             return self._start_foreign(tag)
         if self.depth >= DEEPEST:
             return self._start_at_the_end(tag)
@@ -335,8 +338,6 @@ class Insertion(Nodes):
             self._insert(tag)
             return 0
         if group in (S_INPUT, S_SELECT):
-            if self.context == SELECT:
-                return 0
             if self._has(SELECT, SCOPE):
                 self._pop_to(SELECT)
                 if group == S_SELECT:
@@ -378,8 +379,7 @@ class Insertion(Nodes):
         return self._mark() if group == S_OBJECT else 0
 
     def _start_in_table(self, tag: int) -> int:
-        part = tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD)
-        if part:
+        if is_table_part(tag):
             self._clear_to(TABLE_SCOPE)
             if tag == CAPTION:
                 self._mark()
@@ -413,8 +413,7 @@ class Insertion(Nodes):
 
     def _start_in_row(self, tag: int) -> int:
         """In a table body or a row."""
-        part = tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD)
-        if not part:
+        if not is_table_part(tag):
             return self._start_in_table(tag)
         in_row = self.mode == IN_ROW
         if tag in (TD, TH):
@@ -469,7 +468,7 @@ class Insertion(Nodes):
 
     def _start_in_cell(self, tag: int) -> int:
         """In a cell or a caption."""
-        if tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD):
+        if is_table_part(tag):
             if self.mode == IN_CAPTION:
                 return self._leave_caption()
             inside = self._has(TD, TABLE_SCOPE) or self._has(TH, TABLE_SCOPE)
@@ -500,20 +499,17 @@ class Insertion(Nodes):
             while self._start_in_mode(tag):
                 pass
             return 0
-        at_root = self.depth == 2 and self.fragment
         self.closing |= self.depth >= DEEPEST
-        return self._insert_foreign(tag, self.context_space if at_root else self.spaces[self.stack[self.depth - 1]])
+        return self._insert_foreign(tag, self.spaces[self.stack[self.depth - 1]])
 
     # --- end tags; return values as for start tags
 
     def _end(self, tag: int) -> int:
-        if (self.open_flags[self.depth - 1] & STRANGE or self.context_flags) and self._current_flags() & STRANGE:
+        if self.open_flags[self.depth - 1] & STRANGE:
             if tag in (BR, P):
                 self._break_out()
             else:
                 at = self.depth - 1
-                if at < 2:
-                    return 0
                 while self.open_tags[at] < 0:
                     if self.open_tags[at] == -tag:
                         self.depth = at
@@ -546,13 +542,13 @@ class Insertion(Nodes):
                 return 0
             return self._leave_columns() and tag != COLGROUP
         if mode == AFTER_BODY and tag == HTML:
-            self.mode = AFTER_BODY if self.fragment else AFTER_AFTER_BODY
+            self.mode = AFTER_AFTER_BODY
         elif mode in (AFTER_BODY, AFTER_AFTER_BODY):
             self.mode = IN_BODY
             return 1
         elif mode == IN_FRAMESET and tag == FRAMESET and self.depth > 2:
             self.depth -= 1
-            if not self.fragment and self.open_tags[self.depth - 1] != FRAMESET:
+            if self.open_tags[self.depth - 1] != FRAMESET:
                 self.mode = AFTER_FRAMESET
         elif mode == AFTER_FRAMESET and tag == HTML:
             self.mode = AFTER_AFTER_FRAMESET
@@ -645,7 +641,7 @@ class Insertion(Nodes):
             return 0
         if tag == TABLE and caption:
             return self._leave_caption()
-        part = tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD)
+        part = is_table_part(tag)
         if tag == TABLE or (part and not caption and tag not in (CAPTION, COL, COLGROUP)):
             return self._leave_cell() if self._has(tag, TABLE_SCOPE) else 0
         return 0 if part or tag in (BODY, HTML) else self._end_in_body(tag)
@@ -673,8 +669,7 @@ class Insertion(Nodes):
                 self._pop_to(TABLE)
                 self._reset_mode()
             return 0
-        part = tag < ELEMENTS and STARTS_BODY[tag] == S_PART and tag not in (FRAME, HEAD)
-        if not part and tag not in (BODY, HTML):
+        if not is_table_part(tag) and tag not in (BODY, HTML):
             self.fostering = 1
             self._end_in_body(tag)
             self.fostering = 0

@@ -11,8 +11,7 @@ cdef int[::1] FLAGS, SVG_FLAGS, MATH_FLAGS, SVG_NUMBERS
 cdef class Nodes:
     cdef Tokens tokens
     cdef int room, count, depth, listed, floor, budget, before, fostering
-    cdef int first, attrs, closing, place, context, context_flags, context_space
-    cdef bint fragment
+    cdef int first, attrs, closing, place
     cdef int[::1] cells, stacks, template_modes
     cdef int[::1] tags, parents, firsts, nexts, starts, ends, attributes, counts, offsets, lasts, backs
     cdef int[::1] stack, open_tags, open_flags, formats, format_prints
@@ -45,7 +44,6 @@ cdef class Nodes:
     cdef int _close_item(self, int tag, int other) except -1
     cdef int _end_block(self, int tag) except -1
     cdef int _end_other(self, int tag) except -1
-    cdef int _current_flags(self) except -1
     cdef int _is_foreign_start(self, int tag) except -1
     cdef int _break_out(self) except -1
     cdef bint _has_style(self) except -1

@@ -50,7 +50,7 @@ class Nodes:
     On the stack an HTML element is stored as the number of its name, an SVG or MathML element as the negative number.
     """
 
-    def __init__(self, tokens: Tokens, fragment: bool) -> None:
+    def __init__(self, tokens: Tokens) -> None:
         size = len(tokens.page)
         self.tokens = tokens
         self.room = (size >> 4) + 256  # half of the real pages, in the manuals tried, have more nodes
@@ -71,8 +71,6 @@ class Nodes:
         self.before = -1
         self.fostering = 0
         self.first = self.attrs = self.closing = self.place = 0  # of the current tag
-        self.fragment = fragment
-        self.context = self.context_flags = self.context_space = 0  # of the context element of a fragment
 
     def _part(self) -> int:
         """Divides the cells into columns."""
@@ -311,13 +309,10 @@ class Nodes:
 
     # --- SVG and MathML
 
-    def _current_flags(self) -> int:
-        """Flags of the adjusted current node: the context element at the root of a fragment."""
-        return self.context_flags if self.depth == 2 and self.fragment else self.open_flags[self.depth - 1]
-
     def _is_foreign_start(self, tag: int) -> int:
-        flags = self._current_flags()
-        if not flags & STRANGE or flags & HTML_SIDE:
+        """Whether a tag within an SVG or MathML element begins one."""
+        flags = self.open_flags[self.depth - 1]
+        if flags & HTML_SIDE:
             return 0
         if flags & TEXT_SIDE and tag not in (MGLYPH, MALIGNMARK):
             return 0

@@ -242,14 +242,14 @@ def _dates(
     yield "meta", _machine(head.metas, names.metas)
     yield "microdata", _machine(signs.items, names.items)
 
-    def parsed(texts: NumberedTexts) -> list[tuple[int, WrittenDate | None]]:
+    def dates_in(texts: NumberedTexts) -> list[tuple[int, WrittenDate | None]]:
         return [(mark, _parse_date(text, language)) for mark, text in texts if mark & MODIFIED == names.mark]
 
-    times = parsed(signs.times)
+    times = dates_in(signs.times)
     # a `time` element with a class for dates counts first, if it is not that of a modification
     named = [date for mark, date in times if date and mark & DATE and not names.mark]
     yield "time", named or _unless_list(date for _, date in times)
-    yield "class", _unless_list(date for _, date in parsed(signs.dates))
+    yield "class", _unless_list(date for _, date in dates_in(signs.dates))
     yield "text", names.of_texts(lines, language)
 
 
@@ -353,7 +353,7 @@ def _of_texts(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     yield from plain
 
 
-def _modified_in(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
+def _change_dates_in(lines: Sequence[str], language: str) -> Iterator[WrittenDate]:
     for line in lines:
         folded = without_marks(line)
         if (at := re.search(_MODIFICATION_WORDS, folded)) and not re.search(_WORDS_OTHER, folded):
@@ -372,7 +372,7 @@ _MODIFICATION = _DateNames(
     _MODIFICATION_METAS.split(),
     ("datemodified", "dcterms:modified", "dc:modified"),
     MODIFIED,
-    _modified_in,
+    _change_dates_in,
 )
 
 

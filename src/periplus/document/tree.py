@@ -13,11 +13,8 @@ from periplus.document.tags import (
     ATTRIBUTE_NUMBERS,
     ATTRIBUTES,
     BITS,
-    FLAGS_OF,
     FOREIGN,
     HTML_POINT,
-    MATH_FLAGS_OF,
-    SVG_FLAGS_OF,
     TAG_NUMBERS,
     TAGS,
     TEXT_POINT,
@@ -36,8 +33,8 @@ DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(7)
 (INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE) = range(9)
 (IN_CAPTION, IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET) = range(9, 17)
 AFTER_FRAMESET, AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET = range(17, 20)
-COLGROUP, FORM, HTML, TEMPLATE = numbers_of("colgroup form html template")
-STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING, RAW = FOREIGN, TEXT_POINT, HTML_POINT, BITS["fostering"], BITS["raw"]
+COLGROUP, HTML, TEMPLATE = numbers_of("colgroup html template")
+STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING = FOREIGN, TEXT_POINT, HTML_POINT, BITS["fostering"]
 
 
 class PageTree:
@@ -70,15 +67,11 @@ class PageTree:
         return 0
 
 
-def parse(page: bytes, *, fragment_of: str = "") -> PageTree:
-    """The tree of a page, or of a fragment within an element. Total.
-
-    page: UTF-8. fragment_of: name of the context element, such as "td" or "svg path"; the fragment's nodes are then the
-    children of node 1.
-    """
+def parse(page: bytes) -> PageTree:
+    """The tree of a page in UTF-8. Total."""
     if b"\r" in page:
         page = page.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    builder = _Builder(Tokens(page), fragment_of)
+    builder = _Builder(Tokens(page))
     builder.build()
     return PageTree(builder)
 
@@ -90,32 +83,11 @@ def _names(own: dict[bytes, int]) -> tuple[str, ...]:
 class _Builder(Insertion):
     """Dispatches the tokens: tags to the insertion modes; text, comments and doctypes are handled here."""
 
-    def __init__(self, tokens: Tokens, fragment_of: str) -> None:
-        super().__init__(tokens, bool(fragment_of))
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__(tokens)
         # text in a table, until it is known whether it is only white space
         self.pending: list[tuple[int, int, int]] = []
         self.done = 0
-        if fragment_of:
-            self._begin_fragment(fragment_of)
-
-    def _begin_fragment(self, fragment_of: str) -> None:
-        space, _, name = fragment_of.rpartition(" ")
-        tag = TAG_NUMBERS.get(name.lower(), 0)
-        self._open(HTML, 0, 0)
-        self.context = tag
-        if space:
-            self.context = -tag
-            self.context_space = 1 if space == "svg" else 2
-            self.context_flags = (SVG_FLAGS_OF if space == "svg" else MATH_FLAGS_OF)[tag]
-            self.floor = 0
-        elif tag == TEMPLATE:
-            self.template_modes[0] = IN_TEMPLATE
-            self.templates = 1
-        elif FLAGS_OF[tag] & RAW:
-            self._read(tag)
-            self.reading_tag = 0  # no tag ends it
-        self.form = 0 if self.context == FORM else -1
-        self._reset_mode()
 
     def build(self) -> None:
         """Processes all tokens."""
@@ -123,7 +95,7 @@ class _Builder(Insertion):
             reading = self.reading
             self.reading = DATA
             if reading == DATA and self.floor < self.depth:
-                reading = IN_FOREIGN if self._current_flags() & STRANGE else STEP
+                reading = IN_FOREIGN if self.open_flags[self.depth - 1] & STRANGE else STEP
             for at in range(self.tokens.run(reading, self.reading_tag)):
                 self._read_token(at)
 
@@ -161,12 +133,11 @@ class _Builder(Insertion):
 
     def _text(self, start: int, end: int, blank: int) -> int:
         mode = self.mode
-        if self.open_flags[self.depth - 1] & STRANGE or self.context_flags:
-            flags = self._current_flags()
-            if flags & STRANGE and not flags & (TEXT_SIDE | HTML_SIDE):
-                if not blank:
-                    self.frameset_ok = 0
-                return self._insert_text(start, end)
+        flags = self.open_flags[self.depth - 1]
+        if flags & STRANGE and not flags & (TEXT_SIDE | HTML_SIDE):
+            if not blank:
+                self.frameset_ok = 0
+            return self._insert_text(start, end)
         if mode in (IN_BODY, IN_CELL, IN_CAPTION, IN_TEMPLATE):
             return self._text_in_body(start, end, blank)
         if mode == IN_TEXT:
@@ -236,7 +207,8 @@ class _Builder(Insertion):
 
     def _nul(self) -> int:
         """A NUL is dropped in HTML, and replaced in SVG and MathML."""
-        if self._current_flags() & STRANGE and not self._current_flags() & (TEXT_SIDE | HTML_SIDE):
+        flags = self.open_flags[self.depth - 1]
+        if flags & STRANGE and not flags & (TEXT_SIDE | HTML_SIDE):
             return self._insert_text(self.tokens.size + 1, self.tokens.size + 4)
         while self.mode <= AFTER_HEAD:
             self._leave_early()

@@ -186,19 +186,11 @@ class ShownLines:
 
 @frozen
 class TrapMemory:
-    """Stored state of the trap detector of one host."""
+    """Stored state of the trap detector of one host, or its changes since the last commit."""
 
     patterns: tuple[PatternRecord, ...] = ()
     lines: ShownLines = ShownLines()
-    doubts: tuple[tuple[UrlId, int], ...] = ()  # (URL, doubt) of URLs that are not listed by a page with content
-
-
-@frozen
-class TrapChanges:
-    """Changes of a TrapMemory since the last commit. A doubt of 0 means that the URL is no longer in doubt."""
-
-    patterns: tuple[PatternRecord, ...] = ()
-    lines: ShownLines = ShownLines()
+    # (URL, doubt) of URLs that are not listed by a page with content; 0 in changes: the URL is no longer in doubt
     doubts: tuple[tuple[UrlId, int], ...] = ()
 
     def __bool__(self) -> bool:
@@ -296,7 +288,7 @@ class HostState:
     waits_for: str
     given_up: tuple[GivenUp, ...] = ()  # since the last commit
     release: bool = False
-    traps: TrapChanges = TrapChanges()
+    traps: TrapMemory = TrapMemory()
 
 
 @frozen

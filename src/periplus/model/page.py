@@ -11,7 +11,6 @@ from itertools import compress, count, repeat
 from operator import or_
 from typing import NamedTuple, TypeAlias, TypeVar, overload
 
-from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.values import frozen
 
@@ -559,57 +558,6 @@ class Rendering:
     paint_s: float | None = None  # largest contentful paint (LCP); None: unknown, or delayed by us
     shift: float | None = None  # cumulative layout shift (CLS); None: unknown, or delayed by us
     screenshot: bytes = b""  # WebP; empty if not requested
-
-
-class SamePage(NamedTuple):
-    """A page with the same bytes, the same words, or words that differ only in diacritics and case."""
-
-    url: str
-    same: str  # bytes, words, folded
-
-
-@frozen
-class PageSummary:
-    """A row of `model.tables.PAGE`. None: not declared, or not fetched."""
-
-    url: str
-    state: State
-    reason: Reason
-    rule: str | None
-    status: int | None
-    depth: int | None
-    fetched_at: str | None  # None: never fetched
-    media_type: str | None
-    size: int | None
-    cut: str | None
-    title: str | None
-    description: str | None
-    h1: str | None
-    language: str | None
-    declared_language: str | None
-    charset: str | None
-    charset_source: str | None
-    author: str | None
-    author_source: str | None
-    date_published: str | None
-    date_published_source: str | None
-    date_modified: str | None
-    date_modified_source: str | None
-    types: str | None
-    other_charset: str | None
-    canonical: str | None
-    robots: str | None
-    text_chars: int | None
-    body_digest: str | None
-    text_digest: str | None
-    folded_digest: str | None
-    rendered: bool  # rendered in a browser
-    paint_s: float | None  # largest contentful paint (LCP)
-    shift: float | None  # cumulative layout shift (CLS)
-    kept: tuple[str, ...]  # subset of bytes, text, xml, screenshot
-    inlinks: int  # pages that link to it
-    outlinks: int  # URLs that it links to
-    duplicates: tuple[SamePage, ...]
 
 
 class DateOrigin(StrEnum):

@@ -23,7 +23,6 @@ from periplus.model.frontier import (
     SideRequest,
     StoredRobots,
     Task,
-    TrapChanges,
     TrapMemory,
     TrapTally,
 )
@@ -147,7 +146,7 @@ class TrapDetection(Protocol):
     def record_redirect(self, url: Url, doubt: int, candidates: tuple[Candidate, ...]) -> TrapLesson:
         """Updates the state with a redirect."""
 
-    def changes(self) -> TrapChanges:
+    def changes(self) -> TrapMemory:
         """Changes since the last call, for the store."""
 
 

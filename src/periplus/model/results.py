@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.model.audit import Fault, FieldGrade, IssueKind, Severity
 from periplus.model.duplicates import DuplicateGroup
@@ -350,3 +350,54 @@ class ImportResult:
     failures: int  # visits without a response
     left_out: int  # unusable responses: not HTTP, no URL, no date, or a revisit of a response that is not stored
     damages: tuple[str, ...]
+
+
+class SamePage(NamedTuple):
+    """A page with the same bytes, the same words, or words that differ only in diacritics and case."""
+
+    url: str
+    same: str  # bytes, words, folded
+
+
+@frozen
+class PageSummary:
+    """A row of `model.tables.PAGE`. None: not declared, or not fetched."""
+
+    url: str
+    state: State
+    reason: Reason
+    rule: str | None
+    status: int | None
+    depth: int | None
+    fetched_at: str | None  # None: never fetched
+    media_type: str | None
+    size: int | None
+    cut: str | None
+    title: str | None
+    description: str | None
+    h1: str | None
+    language: str | None
+    declared_language: str | None
+    charset: str | None
+    charset_source: str | None
+    author: str | None
+    author_source: str | None
+    date_published: str | None
+    date_published_source: str | None
+    date_modified: str | None
+    date_modified_source: str | None
+    types: str | None
+    other_charset: str | None
+    canonical: str | None
+    robots: str | None
+    text_chars: int | None
+    body_digest: str | None
+    text_digest: str | None
+    folded_digest: str | None
+    rendered: bool  # rendered in a browser
+    paint_s: float | None  # largest contentful paint (LCP)
+    shift: float | None  # cumulative layout shift (CLS)
+    kept: tuple[str, ...]  # subset of bytes, text, xml, screenshot
+    inlinks: int  # pages that link to it
+    outlinks: int  # URLs that it links to
+    duplicates: tuple[SamePage, ...]

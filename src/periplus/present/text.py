@@ -14,8 +14,7 @@ from periplus.present.tables import json_text, write_table
 from periplus.present.wording import REASON_WORDS, count_of, fit, number, size, visible
 
 if TYPE_CHECKING:
-    from periplus.model.page import PageSummary
-    from periplus.model.results import TrendPoint
+    from periplus.model.results import PageSummary, TrendPoint
     from periplus.model.visit import Headers
 
 

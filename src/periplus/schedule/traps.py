@@ -33,7 +33,7 @@ from urllib.parse import unquote_to_bytes
 
 from periplus.document.blocks import lines_of
 from periplus.document.folding import Folding
-from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapChanges, TrapMemory
+from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapMemory
 from periplus.model.page import FOLLOWED_KINDS, Blocks, Document, LinkKind, link_codes
 from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
@@ -67,7 +67,7 @@ _FEEDS = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/xml", "text/xml"}
 )
 _REDIRECT = "redirect"  # in place of the text digest of a redirect
-_NO_CHANGES = TrapChanges()
+_NO_CHANGES = TrapMemory()
 
 
 @dataclass(slots=True)
@@ -336,14 +336,14 @@ class TrapDetector:
         self._changed.add(key)
         return self._series.setdefault(key, _Series())
 
-    def changes(self) -> TrapChanges:
+    def changes(self) -> TrapMemory:
         """The changes since the last call, for the store; they restore the state when passed back as `memory`."""
         if not (self._changed or self._changed_doubts or self._lines.new):
             return _NO_CHANGES  # the usual case
         changed, self._changed = sorted(self._changed), set()
         doubts, self._changed_doubts = self._changed_doubts, {}
         records = [PatternRecord(key, *_FIELDS_OF(self._series[key])) for key in changed if key in self._series]
-        return TrapChanges(tuple(records), self._line_changes(), tuple(sorted(doubts.items())))
+        return TrapMemory(tuple(records), self._line_changes(), tuple(sorted(doubts.items())))
 
     def _line_changes(self) -> ShownLines:
         """The lines added since the last call. Lines before `needed_from` may be deleted."""

@@ -20,8 +20,8 @@ from periplus.model.frontier import (
     TrapTally,
 )
 from periplus.model.page import Blocks, Part
-from periplus.model.tables import HAS_PAGE
-from periplus.model.visit import STATE_OF, Reason, State, StateTally
+from periplus.model.tables import HAS_PAGE, any_of
+from periplus.model.visit import FETCHED_REASONS, STATE_OF, Reason, State, StateTally
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_parts
 from periplus.store.corruption import translate_errors
@@ -327,3 +327,64 @@ def page_of(row: Row, codec: BodyCodec) -> PageBlocks:
     return PageBlocks(
         url_id, url, site_id, reason, body_id, blocks, None if parts is None else unpack_parts(parts), *fields
     )
+
+
+_ROWS = (
+    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
+    "v.status, v.detail, v.wire_bytes,"
+    " coalesce(p.media_type, ''), u.depth FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
+    " JOIN page p ON p.url_id = v.url_id"
+)
+
+
+class RecentVisit(NamedTuple):
+    """A completed request. media_type: of the stored page, or empty."""
+
+    id: int
+    run_id: int
+    url: str
+    purpose: str
+    started: float
+    took_s: float
+    outcome: str
+    status: int
+    detail: str
+    wire_bytes: int
+    media_type: str
+    depth: int | None
+
+
+def before_run(statements: Statements, run_id: int) -> int:
+    """Id of the last visit before a run, by binary search, since ids grow with runs."""
+    low, high = 0, int(statements.rows("SELECT coalesce(max(id), 0) FROM visit")[0][0])
+    while low < high:
+        middle = (low + high + 1) // 2
+        row = statements.rows("SELECT run_id FROM visit WHERE id >= ? ORDER BY id LIMIT 1", (middle,))[0]
+        if row[0] < run_id:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def visits_after(statements: Statements, after: int, most: int) -> list[RecentVisit]:
+    """The next visits, of any run."""
+    return [
+        RecentVisit._make(row)
+        for row in statements.rows(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))
+    ]
+
+
+def newest(statements: Statements, run_id: int, most: int) -> list[RecentVisit]:
+    """Latest page requests of a run, last first."""
+    find = f"{_ROWS} WHERE v.run_id = ? AND v.purpose = 'page' AND v.outcome <> 'skipped' ORDER BY v.id DESC LIMIT ?"
+    return [RecentVisit._make(row) for row in statements.rows(find, (run_id, most))]
+
+
+def pages_before(statements: Statements, started: float, most: int) -> list[tuple[str, int | None]] | None:
+    """(URL, depth) of pages last fetched before a run began; None if the collection has more than `most` URLs."""
+    urls_seen = statements.rows("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'")[0][0]
+    if urls_seen > most:
+        return None
+    find = f"SELECT text, depth FROM url WHERE reason IN {any_of(FETCHED_REASONS)} AND visited < ?"
+    return [(text, depth) for text, depth in statements.rows(find, (started,))]

@@ -8,7 +8,7 @@ from dataclasses import astuple
 from itertools import chain
 from operator import attrgetter
 
-from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapChanges
+from periplus.model.frontier import Completion, GivenUp, RefreshFinding, TrapMemory
 from periplus.model.visit import CHECKS, Purpose, Reason, Request, Skipped, Unchanged, Visit
 from periplus.model.web import Origin, SiteKey, Url
 from periplus.store import rows
@@ -196,7 +196,7 @@ class LedgerTables:
 
     # hosts -----------------------------------------------------------------------------------------------------------
 
-    def store_traps(self, learned: Sequence[tuple[HostRef, TrapChanges]]) -> None:
+    def store_traps(self, learned: Sequence[tuple[HostRef, TrapMemory]]) -> None:
         """Stores the changes of the hosts' trap detectors."""
         statements, dialect = self._statements, self._statements.dialect
         records = [

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from periplus.model.page import LINK_KINDS, POSITIONS
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks, link_rows
+from periplus.store.statements import Dialect
 
 # Values that SQL picks by position have a fixed width per link, so that it need not scan: kinds and landmarks are
 # letters from `a` on (enough for 29 names); nofollow is 0 or 1, or NULL if no link has it. `words` is a JSON array of
@@ -61,6 +62,11 @@ class PageLink(NamedTuple):
     @property
     def key(self) -> LinkKey:
         return self[:4]
+
+
+def perhaps_with_fragments(dialect: Dialect) -> str:
+    """Subquery: pages that may have links with fragments. The tab before fragments is two characters in JSON."""
+    return rf"(SELECT source FROM page_links WHERE {dialect.position}(words, '\t') > 0)"
 
 
 StoredLinks = dict[LinkKey, PageLink]

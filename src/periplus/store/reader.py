@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from itertools import islice
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from periplus.errors import UsageError
 from periplus.model.frontier import TrapTally, WorkerRow
-from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position, SamePage
+from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position
 from periplus.model.ports import RunRecord
+from periplus.model.results import SamePage
 from periplus.model.tables import ALL_URLS, BAD_LINKS, HAS_PAGE, LINKS, PAGE, Row, Table, any_of, row_maker
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Headers, Reason, State, StateTally, UrlFacts
 from periplus.model.web import SiteKey, Url, UrlId
@@ -31,7 +32,6 @@ from periplus.values import frozen
 
 if TYPE_CHECKING:  # crawls do not load the values of reports, nor NumPy
     from periplus.model.arrays import Ints
-    from periplus.model.graph import LinkRows
 
 Choice = TypeVar("Choice", bound=StrEnum)
 DUPLICATES_MOST = 50  # maximum listed
@@ -104,6 +104,14 @@ class PageBody(NamedTuple):
     body: bytes
 
 
+@frozen
+class Answer:
+    """Result of a query. columns: names; rows: streamed, bytes as hexadecimal text."""
+
+    columns: Sequence[str]
+    rows: Iterator[Values]
+
+
 class LinkIndex(Protocol):
     """An index of a collection's links, visits and texts, perhaps older than the collection."""
 
@@ -149,6 +157,19 @@ class CollectionReader(Protocol):
         """All rows of a stored table, in storage order."""
 
     @abstractmethod
+    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
+        """Defines segments for filters, see `model.tables.with_segments`; in a folder or the copy of a database."""
+
+    @abstractmethod
+    def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
+        """Executes one read-only statement of a user, in a folder or the copy of a database.
+
+        most: maximum number of rows, -1: all. limit_s: for the statement and for reading its rows; 0: none. Raises
+        UsageError for invalid statements and statements that do more than read; StoreError when the time is over, also
+        while rows are read.
+        """
+
+    @abstractmethod
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes: ...
 
     # runs and totals
@@ -171,6 +192,13 @@ class CollectionReader(Protocol):
             " w.commits, w.pages, w.commit_s FROM worker w ORDER BY w.joined, w.name"
         )
         return tuple(WorkerRow(*row) for row in self.statements.rows(find, (now,)))
+
+    def version(self) -> tuple[int, int]:
+        """(last run id, last visit id): computed results are valid while these are unchanged."""
+        rows = self.statements.rows(
+            "SELECT coalesce(max(id), 0) FROM run UNION ALL SELECT coalesce(max(id), 0) FROM visit"
+        )
+        return int(rows[0][0]), int(rows[1][0])
 
     def traps(self) -> list[TrapTally]:
         return traps(self.statements)
@@ -300,6 +328,12 @@ class CollectionReader(Protocol):
         rows = self.statements.rows(find, (url_id,))
         return next((UrlFacts(text, Reason(reason), status or 0, rule) for text, reason, status, rule in rows), None)
 
+    def statuses_of(self, ids: Iterable[int]) -> dict[int, int]:
+        """Last HTTP status by id, of the URLs that have one."""
+        dialect = self._dialect
+        find = f"SELECT u.id, u.status FROM url u WHERE {dialect.anywhere('u')}u.id {dialect.among} AND u.status > 0"
+        return dict(self.statements.rows(find, (dialect.list_value(ids),)))
+
     def title_of(self, url_id: int) -> str:
         """A page's title, or empty."""
         return str(self._cell("p.title", url_id) or "")
@@ -320,10 +354,6 @@ class CollectionReader(Protocol):
     @abstractmethod
     def plan(self, *, scans: bool) -> None:
         """Plans the next statements of a snapshot for scans of whole tables, or for look-ups in tables of any size."""
-
-    @abstractmethod
-    def clicks_of(self, site: SiteKey) -> LinkRows:
-        """Links of the site's pages to pages of any site."""
 
     # links
 

@@ -11,6 +11,7 @@ from periplus.model.arrays import Ints
 from periplus.model.graph import LinkRows, PageRows, UrlRows
 from periplus.model.web import SiteKey
 from periplus.store.reader import CollectionReader
+from periplus.store.site_rows import clicks_of
 from periplus.values import Row
 
 BLOCK_ROWS = 10_000
@@ -49,7 +50,7 @@ class StoredSites:
         return UrlRows.of(self._blocks(find + self._reader.of_site(site)))
 
     def links(self, site: SiteKey) -> LinkRows:
-        return self._reader.clicks_of(site)
+        return clicks_of(self._reader, site)
 
     def pages(self, site: SiteKey) -> PageRows:
         beside = self._reader.statements.dialect.beside("p", "u")

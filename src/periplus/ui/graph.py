@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from periplus.analyse.ego import Grouping, Neighbourhood, Web, neighbourhood
 from periplus.analyse.pagerank import link_score
+from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes
 from periplus.errors import UsageError
 from periplus.jobs.presets import choice, whole
@@ -26,10 +27,9 @@ from periplus.model.web import Url
 from periplus.present.graphs import write_graph
 from periplus.present.site_graph import EgoNode, write_ego_svg
 from periplus.present.wording import count_of, labels, short, without_site_name
-from periplus.store.reader import Brief
-from periplus.store.sqlite import inlinks, reading, runs
-from periplus.store.sqlite.inlinks import StoredInlinkIndex
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store import inlinks
+from periplus.store.inlinks import StoredInlinkIndex
+from periplus.store.reader import Brief, CollectionReader
 from periplus.ui import rendering
 from periplus.ui.state import folder_of, now, state_of
 from periplus.urls.canonical import url_id
@@ -140,28 +140,24 @@ def look(folder: Path, request: NeighbourRequest, indexes: InlinkIndexes) -> Aro
 
     Raises UsageError for a URL that the index does not know; NoCollection, StoreError.
     """
-    with reading.open_reader(folder, READ_S) as connection:
+    with open_reader(folder, READ_S) as reader:
         if not request.url:
-            starts = [start for run in runs.run_records(connection) for start in run.starts]
+            starts = [start for run in reader.runs() for start in run.starts]
             if not starts:
                 raise UsageError("the collection has no run yet, so it has no links")
             request = replace(request, url=starts[0])
-        index = indexes.of(folder, connection)
+        index = indexes.of(folder, reader)
         if index is None:
             return None
-        return neighbours_of(
-            connection, index, indexes.web(folder, index, request.grouping, menus=request.menus), request
-        )
+        return neighbours_of(reader, index, indexes.web(folder, index, request.grouping, menus=request.menus), request)
 
 
-def neighbours_of(
-    connection: reading.Connection, index: StoredInlinkIndex, web: Web, request: NeighbourRequest
-) -> Around:
+def neighbours_of(reader: CollectionReader, index: StoredInlinkIndex, web: Web, request: NeighbourRequest) -> Around:
     """The neighbourhood.
 
     web: of the request's grouping. Raises UsageError for a URL that the index does not know.
     """
-    url = SqliteReader(connection).resolve_url(request.url)
+    url = reader.resolve_url(request.url)
     place = inlinks.place_of(index, url_id(url))
     if place < 0:
         raise UsageError(
@@ -171,8 +167,8 @@ def neighbours_of(
     ids = index.links.ids[[node.place for node in near.nodes]].tolist()
     if request.grouping is Grouping.PAGE:
         ids[0] = url_id(url)
-    briefs = SqliteReader(connection).briefs(ids)
-    missed = inlinks.moment_of(connection).visit - index.moment.visit
+    briefs = reader.briefs(ids)
+    missed = inlinks.moment_of(reader).visit - index.moment.visit
     nodes, ranks = _neighbours(near, briefs, request.grouping, web), tuple(node.rank for node in near.nodes)
     return Around(nodes, near.links, near.neighbours, near.bounded, ranks, tuple(briefs), missed)
 

@@ -14,7 +14,7 @@ from periplus.jobs.presets import PERIODS
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
-from periplus.model.page import PageSummary
+from periplus.model.results import PageSummary
 from periplus.model.tables import Column
 from periplus.ui import deleting, graph, live, maps, pages, rendering, start, tables
 from periplus.ui.description import TEXT, Handler, Routes, Screen, describe, enum, whole_number

@@ -17,7 +17,7 @@ from periplus.api import search_index, searching
 from periplus.api.cache import Background, LruCache
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, database_at, home_of
+from periplus.api.homes import collections_at, database_at, home_of, open_reader
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.page_segments import rules_mtime_ns
 from periplus.api.site import Site
@@ -32,9 +32,6 @@ from periplus.present.site_graph import SiteGraph
 from periplus.retrieval.index import IndexBusy
 from periplus.settings import SETTINGS_FILE, SUFFIX
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite import reading
-from periplus.store.sqlite import tables as stored_tables
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.ui.safety import Locks
 from periplus.ui.watching import Watchers
 from periplus.urls.scope import site_key
@@ -165,15 +162,15 @@ class Maps:
 
     def cached_site(self, folder: Path, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
-        with reading.open_reader(folder) as connection:
-            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
-            is_small = SqliteReader(connection).count_urls() <= SMALL_URLS
+        with open_reader(folder) as reader:
+            key = (folder.resolve(), site, *reader.version(), rules_mtime_ns(folder))
+            is_small = reader.count_urls() <= SMALL_URLS
         return self.of(folder, site) if is_small else self._sites.get(key)
 
     def of(self, folder: Path, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
-        with reading.open_reader(folder) as connection:
-            key = (folder.resolve(), site, *stored_tables.version(connection), rules_mtime_ns(folder))
+        with open_reader(folder) as reader:
+            key = (folder.resolve(), site, *reader.version(), rules_mtime_ns(folder))
 
         def make() -> Site:
             with Collection(folder, time_limit_s=READ_S) as collection:
@@ -226,7 +223,7 @@ class AppState:
 
     @contextlib.contextmanager
     def queue(self) -> Iterator[JobQueue]:
-        """The queue, for one request: a connection belongs to one thread."""
+        """The queue, for one request: a reader belongs to one thread."""
         with opened_queue(self.places.base) as (queue, _):
             yield queue
 

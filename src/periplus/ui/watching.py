@@ -14,8 +14,9 @@ from urllib.parse import unquote
 
 from periplus.api.cache import LruCache
 from periplus.api.collection import Collection, Status
-from periplus.store.sqlite import listing, reading
-from periplus.store.sqlite.listing import RecentVisit
+from periplus.api.homes import open_reader
+from periplus.store import crawl_reads as listing
+from periplus.store.crawl_reads import RecentVisit
 from periplus.values import frozen
 
 STEPS = 3  # of a branch: host, and two of its path
@@ -227,14 +228,14 @@ def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
     with Collection(folder, time_limit_s=READ_S) as collection:
         status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
-    with reading.open_reader(folder, READ_S) as connection:
+    with open_reader(folder, READ_S) as reader:
         run_id, began = (run.id, run.started) if run else (0, 0.0)
         if (run_id, began) != (watch.run_id, watch.began):
             watch.began = began
-            before = listing.pages_before(connection, began or now, TREE_URLS)
-            watch.begin(run_id, listing.before_run(connection, run_id), before)
-        behind = _take_new(watch, lambda last: listing.visits_after(connection, last, ROWS_A_STEP))
-        newest = tuple(listing.newest(connection, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
+            before = listing.pages_before(reader.statements, began or now, TREE_URLS)
+            watch.begin(run_id, listing.before_run(reader.statements, run_id), before)
+        behind = _take_new(watch, lambda last: listing.visits_after(reader.statements, last, ROWS_A_STEP))
+        newest = tuple(listing.newest(reader.statements, run_id, NEWEST)) if behind else tuple(reversed(watch.newest))
     state, note, elapsed_s = status.state, "", 0.0
     if run is not None:
         note = "" if status.running else run.note

@@ -106,11 +106,6 @@ def url_patterns(url: Url) -> tuple[str, ...]:
     return own + directories
 
 
-def folder_of(url: Url) -> str:
-    """The directory of the URL's patterns, numbers and tokens masked, cycles folded: `/events/(*/)+`."""
-    return _split_path(url.partition("?")[0])[0][0]
-
-
 def _split_path(head: str) -> tuple[tuple[str, tuple[str, ...]], str]:
     """((masked directory, patterns of the directories upwards), last segment) of a URL without its query."""
     start = head.find("/", head.find("://") + 3)

@@ -20,9 +20,8 @@ from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.inlinks import moment_of
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.inlinks import moment_of
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus_topics import store as portal_rows
 from periplus_topics.analyse.edition import leading_sentence
@@ -56,15 +55,14 @@ class KeywordFinder:
 
     def __init__(
         self,
-        connection: reading.Connection,
+        reader: CollectionReader,
         most: int = 10,
         method: str = "learnt",
         watch: Callable[[int], None] = lambda pages: None,
     ) -> None:
         if method not in METHODS:
             raise UsageError(f"unknown method {method}: choose among {', '.join(METHODS)}")
-        self._connection, self._most, self._method, self._watch = connection, most, method, watch
-        self._reader = SqliteReader(connection)
+        self._reader, self._most, self._method, self._watch = reader, most, method, watch
         self._read = 0
 
     def target_keywords(self, targets: Sequence[str]) -> KeywordList:
@@ -74,7 +72,7 @@ class KeywordFinder:
         Raises InvalidUrl, and UsageError for an unknown target.
         """
         if not targets:
-            texts = list(self._texts(spread_pages(self._connection)))
+            texts = list(self._texts(spread_pages(self._reader)))
             return self._keyword_list("the whole collection", texts, count_texts(texts), framed=True)
         sites = {str(name): number for number, name in self._reader.site_names().items()}
         if len(targets) == 1 and targets[0] in sites:
@@ -95,14 +93,14 @@ class KeywordFinder:
                 )
         subject = str(urls[0]) if len(urls) == 1 else f"{len(urls)} pages"
         texts = list(self._texts(page for _, page in pages if page is not None))
-        return self._keyword_list(subject, texts, count_texts(self._texts(spread_pages(self._connection))))
+        return self._keyword_list(subject, texts, count_texts(self._texts(spread_pages(self._reader))))
 
     def _group(self, subject: str, pages: Iterable[PageBlocks], *, framed: bool) -> KeywordList:
         """Keywords that distinguish these pages from all others, if there are others."""
         pages = list(pages)
         own = {page.url_id for page in pages}
         texts = list(self._texts(pages))
-        rest = count_texts(self._texts(page for page in spread_pages(self._connection) if page.url_id not in own))
+        rest = count_texts(self._texts(page for page in spread_pages(self._reader) if page.url_id not in own))
         return self._keyword_list(subject, texts, together(rest, count_texts(texts)), rest, framed=framed)
 
     def _keyword_list(
@@ -127,10 +125,9 @@ class KeywordFinder:
         self._watch(self._read)
 
 
-def spread_pages(connection: reading.Connection) -> Iterator[PageBlocks]:
+def spread_pages(reader: CollectionReader) -> Iterator[PageBlocks]:
     """A sample of about PAGES_COUNTED pages, spread evenly over all sites, for document frequencies."""
     # sites that were only linked to come first and leave their share to the others
-    reader = SqliteReader(connection)
     sites = sorted(reader.site_names(), reverse=True)
     left = SAMPLE_PAGES
     for place, site in enumerate(sites):
@@ -177,16 +174,16 @@ Description = tuple[str, Sequence[str], Sequence[tuple[str, float]]]
 
 
 def describe_entries(
-    folder: Path, connection: reading.Connection, entries: Sequence[Entry], state: StoriesState
+    folder: Path, reader: CollectionReader, entries: Sequence[Entry], state: StoriesState
 ) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance.
 
     Descriptions for one state of the collection are cached in a file of its folder, which is rewritten at the end if
     any was added. state: the state in which the stories were found.
     """
-    file = folder / column_files.ENTRIES if moment_of(connection) == state.moment else None
+    file = folder / column_files.ENTRIES if moment_of(reader) == state.moment else None
     stored = _load_cache(file, state) if file else {}
-    describe = _Describing(connection, {site for entry in entries for site in entry.story.sites})
+    describe = _Describing(reader, {site for entry in entries for site in entry.story.sites})
     descriptions = {}
     for entry in entries:
         key = _key(entry.story)
@@ -220,23 +217,23 @@ def _load_cache(file: Path, state: StoriesState) -> dict[str, Description]:
 class _Describing:
     """Describes stories. Collection statistics are computed on first use."""
 
-    def __init__(self, connection: reading.Connection, sites: Set[SiteKey]) -> None:
+    def __init__(self, reader: CollectionReader, sites: Set[SiteKey]) -> None:
         """sites: of all stories."""
-        self._connection, self._sites = connection, sites
+        self._reader, self._sites = reader, sites
         self._frames: dict[int, frozenset[str]] = {}
 
     @functools.cached_property
     def _counts(self) -> Counts:
-        return count_texts(readings(spread_pages(self._connection)))
+        return count_texts(readings(spread_pages(self._reader)))
 
     @functools.cached_property
     def _site_titles(self) -> dict[SiteKey, str]:
-        return _names(self._connection, self._sites)
+        return _names(self._reader, self._sites)
 
     def description(self, story: Story) -> Description:
         ids = [UrlId(url_id(page.url)) for page in story.pages]
         titles = {page.url: page.title for page in story.pages}  # site names are no keywords
-        rows = SqliteReader(self._connection).page_blocks(ids[:PAGES_READ])
+        rows = self._reader.page_blocks(ids[:PAGES_READ])
         pages = [page._replace(title=titles[page.url]) for page in rows]
         sentences = (leading_sentence(page.blocks, page.parts, page.title) for page in pages)
         copies = {story.pages[later].url for later, _, share in story.near if share >= COPY} | {story.pages[0].url}
@@ -247,13 +244,13 @@ class _Describing:
         return (
             next((sentence for sentence in sentences if sentence), ""),
             _keywords(keywords, language, {self._site_titles[site] for site in story.sites}),
-            [(row.run, row.fetched) for row in portal_rows.provenance(self._connection, ids)],
+            [(row.run, row.fetched) for row in portal_rows.provenance(self._reader, ids)],
         )
 
     def _frame(self, site: int) -> frozenset[str]:
         """Texts that the pages of a site repeat."""
         if site not in self._frames:
-            pages = SqliteReader(self._connection).site_blocks(site, FRAME_PAGES)
+            pages = self._reader.site_blocks(site, FRAME_PAGES)
             self._frames[site] = frame_texts([page.blocks.texts() for page in pages])
         return self._frames[site]
 
@@ -267,9 +264,9 @@ def _without_frame(page: PageBlocks, frame: frozenset[str]) -> PageBlocks:
     return page._replace(blocks=Blocks.of(page.blocks[place] for place in places), parts=parts)
 
 
-def _names(connection: reading.Connection, sites: Iterable[SiteKey]) -> dict[SiteKey, str]:
+def _names(reader: CollectionReader, sites: Iterable[SiteKey]) -> dict[SiteKey, str]:
     """Name of each site in lower case without articles, to be excluded from keywords; empty: unknown."""
-    homes = ((site, portal_rows.home_of(connection, site)) for site in sites)
+    homes = ((site, portal_rows.home_of(reader, site)) for site in sites)
     return {site: home.title.casefold().removeprefix("the ") if home else "" for site, home in homes}
 
 

@@ -178,7 +178,7 @@ def sites_for(
     seen: set[int] = set()
     made = []
     for site in (*pinned, *chosen):
-        home = portal_rows.home_of(connection, site)
+        home = portal_rows.home_of(SqliteReader(connection), site)
         url, title = home if home is not None else (Url(f"https://{site}/"), "")
         gain = len(has[site] - seen) / max(len(stories.stories), 1)
         seen |= has[site]
@@ -431,7 +431,7 @@ def edition_of(place: Place, portal: Portal, now: float, watch: Watch = lambda w
         relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
         entries = _report_progress(
-            describe_entries(folder, connection, (*chosen.published, *chosen.waiting), state),
+            describe_entries(folder, SqliteReader(connection), (*chosen.published, *chosen.waiting), state),
             len(chosen.published) + len(chosen.waiting),
             watch,
         )

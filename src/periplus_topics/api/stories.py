@@ -23,8 +23,9 @@ from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
+from periplus.store.inlinks import InlinkIndexVersion, moment_of
 from periplus.store.sqlite import reading
-from periplus.store.sqlite.inlinks import InlinkIndexVersion, moment_of
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.values import Place, Watch, fields_of, frozen
 from periplus_topics.analyse.articles import Articles, sampling_of
 from periplus_topics.analyse.influence import coverage, fill_budget, future_way, influence_of, most_posts, values_of
@@ -97,7 +98,7 @@ def stories_and_state(
     with reading.moment(place) as connection:
         pages = pages_of(connection, watch)
         # stories depend on pages, and through the last visit on redirects and feeds
-        moment = moment_of(connection)
+        moment = moment_of(SqliteReader(connection))
         key = [least_sites, *moment, *map(list, zip(pages.sites, pages.every, strict=True))]
         state = StoriesState(moment, xxh3_64_intdigest(json.dumps(key).encode()))
         file = stored_readings(place)

@@ -25,12 +25,12 @@ from periplus.document.publication import DateEvidence, page_date
 from periplus.model.arrays import Floats, Ints, Unsigned16, Unsigned32, Unsigned64
 from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store import column_files
+from periplus.store import column_files, text_rows
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import reading, site_rows, text_rows
+from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.text_rows import PageRow
+from periplus.store.text_rows import PageRow
 from periplus.values import Watch, frozen
 from periplus_topics.analyse.articles import (
     DATE_ORIGINS,
@@ -206,10 +206,10 @@ class CandidatePages:
 
 def pages_of(connection: reading.Connection, watch: Watch) -> CandidatePages:
     """Candidates of all sites."""
-    sites = text_rows.sites_with_pages(connection)
+    sites = text_rows.sites_with_pages(SqliteReader(connection))
     of_site, stamps, telling = array("q"), array("Q"), bytearray()
     ids, first_seen, texts = array("q"), array("d"), (Texts(), Texts(), Texts())
-    for site, row in text_rows.page_rows(connection):
+    for site, row in text_rows.page_rows(SqliteReader(connection)):
         of_site.append(site)
         stamps.append(row.stamp)
         telling.append(_may_tell(row))
@@ -278,7 +278,7 @@ class _Reader:
         self.connection = connection
         self._contents = SqliteReader(connection)
         self.fed: dict[Url, float] = {}  # publication time of feed entries; the earliest if there are several
-        for url, body in text_rows.feeds(connection, self._contents):
+        for url, body in text_rows.feeds(self._contents):
             for entry, when in feed_dates(body, url).items():
                 self.fed[entry] = min(when, self.fed.get(entry, when))
 
@@ -289,7 +289,7 @@ class _Reader:
         body = self._contents.body(page.url_id)
         if not body:
             return evidence
-        _, charset = site_rows.type_and_charset_of(self.connection, page.url_id)
+        _, charset = self._contents.read_as(page.url_id) or ("", "")
         return replace(evidence, source=decode(body, charset, page.media_type)[0])
 
 
@@ -346,7 +346,7 @@ def _read_page(
     whole = "\n".join(own)
     targets = {
         int(target)
-        for target, position, anchor in text_rows.cross_links_of(reader.connection, page.url_id)
+        for target, position, anchor in text_rows.cross_links_of(SqliteReader(reader.connection), page.url_id)
         if position not in MENUS and anchor[:ANCHOR_CHARS] in whole
     }
     shingles, (words, counts) = shingles_of(own), words_of(title, own)

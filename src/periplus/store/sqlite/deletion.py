@@ -13,15 +13,16 @@ from pathlib import Path
 import numpy as np
 
 from periplus.errors import UsageError
+from periplus.features import stored_tables
 from periplus.model.arrays import Ints
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.frontier import PRIORITY_WITHOUT_DEPTH
 from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
+from periplus.store.site_rows import number_blocks
 from periplus.store.sqlite import page_links, schema
 from periplus.store.sqlite.reading import Follow
-from periplus.store.sqlite.site_rows import number_blocks
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 
@@ -385,7 +386,10 @@ def _delete_batch(connection: sqlite3.Connection, batch: int, deletion: Deletion
     dictionaries = connection.execute(
         f"SELECT DISTINCT dictionary_id FROM body WHERE id IN {_BODIES} AND dictionary_id IS NOT NULL", this
     ).fetchall()
-    connection.execute(f"DELETE FROM portal_page WHERE url IN (SELECT text FROM url WHERE id IN {_BATCH})", this)
+    for table in stored_tables():
+        if table.url:
+            of_pages = f"{table.url} IN (SELECT text FROM url WHERE id IN {_BATCH})"
+            connection.execute(f"DELETE FROM {table.name} WHERE {of_pages}", this)
     for statement in _OWN:
         connection.execute(statement, this)
     listed = connection.execute(

@@ -11,11 +11,11 @@ from periplus.model.frontier import Batch, Candidate, Completion, HostState, Sid
 from periplus.model.visit import CHECKS, Fetched, Reason
 from periplus.model.web import HostKey, SiteKey
 from periplus.settings import Storage
+from periplus.store import checks
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, dictionary_for
 from periplus.store.ledger import HostRef, Ledger, Sums, brings_content
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.rows import PackedBody, pack_completion
-from periplus.store.sqlite import checks
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.hosts import WebPart
@@ -257,7 +257,7 @@ class FolderLedger:
             item.request.url for item in side_requests if item.request.hops and item.request.purpose in CHECKS
         ]
         if redirected:
-            ledger.checked = checks.requested_among(self._connection, redirected)
+            ledger.checked = checks.requested_among(SqliteStatements(self._connection), redirected)
 
     def _load_hosts(self, places: dict[HostKey, SiteKey]) -> None:
         """Loads hosts, after creating new ones."""

@@ -8,16 +8,15 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from periplus.model.frontier import LinkSighting, PageVisit
 from periplus.model.page import LinkKind
-from periplus.model.tables import LINKS, Table, any_of
-from periplus.model.visit import FETCHED_REASONS
+from periplus.model.tables import LINKS, Table
 from periplus.model.web import Url, UrlId
 from periplus.store import crawl_reads
 from periplus.store.bodies import BodyCodec
-from periplus.store.reader import ROWS_AT_ONCE, Activity, CollectionReader
+from periplus.store.reader import ROWS_AT_ONCE, Activity, Answer, CollectionReader
 from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import contents
@@ -29,8 +28,6 @@ from periplus.values import Row
 
 if TYPE_CHECKING:
     from periplus.model.arrays import Ints
-    from periplus.model.graph import LinkRows
-    from periplus.model.web import SiteKey
 
 T = TypeVar("T")
 
@@ -67,17 +64,18 @@ class SqliteReader(CollectionReader):
         return whole(self.connection, table)
 
     def numbers(self, find: str, width: int) -> Iterator[Ints]:
-        from periplus.store.sqlite.site_rows import number_blocks  # imports NumPy
+        from periplus.store.site_rows import number_blocks  # imports NumPy
 
         return number_blocks(self.connection.execute(find), width)
 
     def plan(self, *, scans: bool) -> None:
         """Plans of SQLite depend on statements alone."""
 
-    def clicks_of(self, site: SiteKey) -> LinkRows:
-        from periplus.store.sqlite.site_rows import clicks_of  # imports NumPy
+    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
+        self.connection.create_function("segment_of", 1, segment_of, deterministic=True)
 
-        return clicks_of(self.connection, site)
+    def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
+        return reading.ask(self.connection, question, limit_s, most)
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
         raise NotImplementedError  # a folder stores all bodies in its database
@@ -143,75 +141,6 @@ def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]
     columns |= zip(_OF_SOURCE, of_source, strict=True)
     columns |= zip(_OF_TARGET, of_target, strict=True)
     return zip(*(columns[name] for name in LINKS.names), strict=True)
-
-
-def statuses_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, int]:
-    """Last status of the URLs with an HTTP response."""
-    find = "SELECT status FROM url WHERE id = ? AND status > 0"
-    rows_by_id = {url_id: connection.execute(find, (url_id,)).fetchone() for url_id in ids}
-    return {url_id: int(row[0]) for url_id, row in rows_by_id.items() if row}
-
-
-_ROWS = (
-    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
-    "v.status, v.detail, v.wire_bytes,"
-    " coalesce(p.media_type, ''), u.depth FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
-    " JOIN page p ON p.url_id = v.url_id"
-)
-
-
-class RecentVisit(NamedTuple):
-    """A completed request. media_type: of the stored page, or empty."""
-
-    id: int
-    run_id: int
-    url: str
-    purpose: str
-    started: float
-    took_s: float
-    outcome: str
-    status: int
-    detail: str
-    wire_bytes: int
-    media_type: str
-    depth: int | None
-
-
-def before_run(connection: sqlite3.Connection, run_id: int) -> int:
-    """Id of the last visit before a run, by binary search, since ids grow with runs."""
-    low, high = 0, int(connection.execute("SELECT coalesce(max(id), 0) FROM visit").fetchone()[0])
-    while low < high:
-        middle = (low + high + 1) // 2
-        row = connection.execute("SELECT run_id FROM visit WHERE id >= ? ORDER BY id LIMIT 1", (middle,)).fetchone()
-        if row[0] < run_id:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def visits_after(connection: sqlite3.Connection, after: int, most: int) -> list[RecentVisit]:
-    """The next visits, of any run."""
-    return [
-        RecentVisit._make(row)
-        for row in connection.execute(f"{_ROWS} WHERE v.id > ? ORDER BY v.id LIMIT ?", (after, most))
-    ]
-
-
-def newest(connection: sqlite3.Connection, run_id: int, most: int) -> list[RecentVisit]:
-    """Latest page requests of a run, last first."""
-    find = f"{_ROWS} WHERE v.run_id = ? AND v.purpose = 'page' AND v.outcome <> 'skipped' ORDER BY v.id DESC LIMIT ?"
-    return [RecentVisit._make(row) for row in connection.execute(find, (run_id, most))]
-
-
-def pages_before(connection: sqlite3.Connection, started: float, most: int) -> list[tuple[str, int | None]] | None:
-    """(URL, depth) of pages last fetched before a run began; None if the collection has more than `most` URLs."""
-    urls_seen = connection.execute("SELECT coalesce(sum(value), 0) FROM tally WHERE name LIKE 'reason:%'").fetchone()[0]
-    if urls_seen > most:
-        return None
-    return connection.execute(
-        f"SELECT text, depth FROM url WHERE reason IN {any_of(FETCHED_REASONS)} AND visited < ?", (started,)
-    ).fetchall()
 
 
 _VISITS = (

@@ -74,8 +74,6 @@ FROM page_links p JOIN json_each(p.words) w;
 
 
 SCHEMA = TABLE + VIEW
-# the tab before fragments is two characters in JSON
-PERHAPS_WITH_FRAGMENTS = r"(SELECT source FROM page_links WHERE instr(words, '\t'))"
 TO_TARGET = f"link WHERE target = ?1 AND source IN {SQLITE.linking.replace('?', '?1')}"
 _STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 

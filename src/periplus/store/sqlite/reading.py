@@ -17,9 +17,8 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
-from periplus.store.reader import ROWS_AT_ONCE, matches
+from periplus.store.reader import ROWS_AT_ONCE, Answer, matches
 from periplus.store.sqlite import schema
-from periplus.values import frozen
 
 # Functions on a read-only connection. A crawl may be running: each statement sees a consistent state, and `snapshot`
 # gives several statements the same one.
@@ -33,7 +32,6 @@ LIMIT_STEPS = 20_000  # SQLite steps between two checks of the CPU time: about 2
 WATCH_S = 0.05  # between two checks of the clock and of temporary files
 MOST_TEMPORARY_BYTES = 2 << 30  # for sorting and DISTINCT: about 20 million rows of links
 _TEMPORARY = "etilqs_"  # SQLite's name prefix of files that it unlinks after opening
-SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
 
 
 def connect(folder: Path) -> sqlite3.Connection:
@@ -44,11 +42,6 @@ def connect(folder: Path) -> sqlite3.Connection:
     connection = schema.connect(folder, read_only=True)
     connection.create_function("matches", 2, matches, deterministic=True)
     return connection
-
-
-def name_segments(connection: sqlite3.Connection, segment_of: Callable[[int | None], str | None]) -> None:
-    """Registers the SQL function segment_of, see `model.tables.with_segments`."""
-    connection.create_function("segment_of", 1, segment_of, deterministic=True)
 
 
 @contextlib.contextmanager
@@ -285,22 +278,8 @@ _PRAGMAS = frozenset(
 _DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
 
 
-@frozen
-class Answer:
-    """Result of a query. columns: names; rows: streamed, bytes as hexadecimal text."""
-
-    columns: Sequence[str]
-    rows: Iterator[tuple[object, ...]]
-
-
 def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int = -1) -> Answer:
-    """Executes one read-only statement.
-
-    most: maximum number of rows, -1: all. limit_s: for the statement and for reading its rows; 0: none.
-
-    Raises UsageError for invalid statements and statements that do more than read; StoreError when the time is over,
-    also while rows are read.
-    """
+    """See `store.reader.CollectionReader.ask`."""
     connection.set_authorizer(_authorize)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
     answer = _stream_rows(connection, question, limit_s, most)

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from periplus.children import process_lives
 from periplus.errors import NoCollection, StoreError, UsageError
+from periplus.features import stored_tables
 from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
+from periplus.store import changes
 from periplus.store.rows import LinkChanges
-from periplus.store.sqlite import changes, checks, page_links
+from periplus.store.sqlite import page_links
 from periplus.store.statements import SQLITE, Row
 from periplus.store.url_state import FIELDS
 from periplus.store.views import CREATE_VIEWS
@@ -49,11 +51,6 @@ END;
 """  # noqa: E501
 
 
-TABLES = """
-CREATE TABLE survey_mark (prefix TEXT PRIMARY KEY, status TEXT NOT NULL, tags TEXT NOT NULL, marked REAL NOT NULL) WITHOUT ROWID;
-"""  # noqa: E501
-
-
 DATABASE = "collection.db"
 SCHEMA_VERSION = 1
 MOUNTS = Path("/proc/mounts")
@@ -66,14 +63,18 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs", "fuse.sshfs", "beegfs"}
 )
 
-_PORTAL_TABLES = """
-CREATE TABLE portal (name TEXT PRIMARY KEY, settings TEXT NOT NULL, built REAL NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE portal_verdict (
-    portal TEXT NOT NULL, of_site INTEGER NOT NULL, subject TEXT NOT NULL, verdict TEXT NOT NULL, decided REAL NOT NULL,
-    PRIMARY KEY (portal, of_site, subject)) WITHOUT ROWID;
-CREATE TABLE portal_page (portal TEXT NOT NULL, url TEXT NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (portal, url)) WITHOUT ROWID;
-CREATE TABLE portal_words (portal TEXT NOT NULL, entry TEXT NOT NULL, words TEXT NOT NULL, picture BLOB NOT NULL,
-    alt TEXT NOT NULL, edited REAL NOT NULL, PRIMARY KEY (portal, entry));
+# verdict: dead URLs that only a check requested: state after the check, and state after the crawl
+_EVIDENCE_TABLES = """
+CREATE TABLE verdict (
+    url_id INTEGER PRIMARY KEY, reason TEXT NOT NULL, rule TEXT NOT NULL, status INTEGER NOT NULL,
+    was TEXT NOT NULL, was_rule TEXT NOT NULL, was_status INTEGER);
+CREATE INDEX queue_text ON queue (text) WHERE text IS NOT NULL;
+CREATE INDEX visit_checked ON visit (text) WHERE purpose IN ('head', 'check');
+CREATE TABLE look (
+    visit_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, title TEXT NOT NULL, h1 TEXT NOT NULL, text TEXT NOT NULL, fragments TEXT NOT NULL);
+CREATE TABLE issue (
+    run_id INTEGER NOT NULL, code TEXT NOT NULL, url_id INTEGER NOT NULL, related_id INTEGER NOT NULL,
+    PRIMARY KEY (run_id, code, url_id, related_id)) WITHOUT ROWID;
 """  # noqa: E501
 _CHECK_TABLES = """
 CREATE TABLE certificate (
@@ -270,16 +271,29 @@ def build(connection: sqlite3.Connection) -> None:
         page_links.SCHEMA,
         _TRAP_TABLES,
         HISTORY,
-        checks.TABLES,
+        _EVIDENCE_TABLES,
         changes.TABLES,
-        TABLES,
-        _PORTAL_TABLES,
         _CHECK_TABLES,
     )
     connection.executescript("BEGIN;" + "".join(tables) + CREATE_VIEWS)
     connection.execute("INSERT INTO meta VALUES ('schema', ?), ('seq', '0')", (str(SCHEMA_VERSION),))
     connection.execute(f"INSERT INTO reason VALUES {_REASONS}")
+    _add_tables(connection)
     connection.execute("COMMIT")
+
+
+_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "bytes": "BLOB"}
+
+
+def _add_tables(connection: sqlite3.Connection, scope: str = "main") -> None:
+    """Creates the missing tables of features. scope: `temp` gives a connection that cannot write empty ones."""
+    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    for table in stored_tables():
+        if table.name not in present:
+            columns = ", ".join(f"{name} {_TYPES[kind]} NOT NULL" for name, kind in table.kinds.items())
+            connection.execute(
+                f"CREATE TABLE IF NOT EXISTS {scope}.{table.name} ({columns}, PRIMARY KEY ({table.key}))"
+            )
 
 
 def exists(folder: Path) -> bool:
@@ -310,6 +324,7 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             raise StoreError(
                 f"{path} has schema {version}; this program supports {SCHEMA_VERSION}. Use another version."
             )
+        _add_tables(connection, "temp" if read_only else "main")
         if read_only:
             connection.execute("PRAGMA query_only = ON")
     except (StoreError, sqlite3.DatabaseError, TypeError, ValueError) as error:

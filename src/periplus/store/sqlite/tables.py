@@ -32,6 +32,7 @@ from periplus.model.tables import (
 from periplus.model.web import Url
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.reading import rows
+from periplus.store.statements import Statements
 from periplus.store.views import all_of, key_of, order_by, select, source_of, value_of
 from periplus.urls.canonical import url_id
 from periplus.values import Pairs, Row, frozen
@@ -139,11 +140,11 @@ def condition(table: Table, name: str, text: str) -> tuple[str, list[object]]:
     return f"{value} = ?", [text]
 
 
-def keys_with(connection: sqlite3.Connection, table: Table, name: str, text: str) -> list[int]:
+def keys_with(statements: Statements, table: Table, name: str, text: str) -> list[int]:
     """Keys of the rows that match a condition, in any order. Raises UsageError as `condition`."""
     where, values = condition(table, name, text)
     find = f"SELECT {key_of(table)} FROM {source_of(table)} WHERE {all_of(table, [where])}"
-    return [key for (key,) in connection.execute(find, values)]
+    return [key for (key,) in statements.rows(find, values)]
 
 
 def _holds(value: str) -> str:
@@ -279,14 +280,6 @@ def _commonest(column: Column, tally: Counter[object]) -> tuple[tuple[str, int],
         for value, count in tally.items()
     ]
     return tuple(sorted(texts, key=lambda pair: (-pair[1], pair[0]))[:FACET_VALUES])
-
-
-def version(connection: sqlite3.Connection) -> tuple[int, int]:
-    """(last run id, last visit id): computed results are valid while these are unchanged."""
-    row = connection.execute(
-        "SELECT (SELECT coalesce(max(id), 0) FROM run), (SELECT coalesce(max(id), 0) FROM visit)"
-    ).fetchone()
-    return int(row[0]), int(row[1])
 
 
 def computed_database(*tables: tuple[Table, Iterable[Sequence[object]]]) -> sqlite3.Connection:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 import weakref
 from array import array
@@ -22,21 +21,32 @@ from periplus.model.duplicates import Contender, SameText
 from periplus.model.page import LinkKind, Part, Position
 from periplus.model.tables import HAS_PAGE, any_of
 from periplus.model.web import SiteKey, Url, UrlId
+from periplus.store import inlinks, site_rows
 from periplus.store.bodies import pack_parts
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import inlinks, site_rows
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.reading import SITE_OF_URL, rows
-from periplus.store.sqlite.site_rows import IS_COPY, LinkBlock
+from periplus.store.site_rows import IS_COPY, SITE_OF_URL, LinkBlock
+from periplus.store.statements import Statements
 
 
-def write_parts(connection: sqlite3.Connection, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
+def write_parts(statements: Statements, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
     """Stores parts of pages, given as (page, body_id when it was read, one part per block).
 
     Pages with another body by now are not changed. Call it within a transaction.
     """
     rows = [(pack_parts(parts), url_id, body_id) for url_id, body_id, parts in marked]
-    connection.executemany("UPDATE page SET parts = ? WHERE url_id = ? AND body_id = ?", rows)
+    statements.change_rows("UPDATE page SET parts = ? WHERE url_id = ? AND body_id = ?", rows)
+
+
+def evidence(reader: CollectionReader, site_id: int, name: str) -> bytes | None:
+    """Data stored for a site under a name, or None. It exists only in folders."""
+    find = "SELECT data FROM evidence WHERE site_id = ? AND name = ?"
+    rows = [] if reader.statements.dialect.has_shards else reader.statements.rows(find, (site_id, name))
+    return rows[0][0] if rows else None
+
+
+def write_evidence(statements: Statements, site_id: int, name: str, data: bytes) -> None:
+    """Replaces the data of a site under a name. Call it within a transaction of a folder."""
+    statements.change("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?)", (site_id, name, data))
 
 
 # Texts of links to pages: an index on targets would cost 370 us and 1.6 kB per page while crawling. Instead links are
@@ -159,13 +169,13 @@ def _merge_links(blocks: Sequence[Ints]) -> Ints:
     return np.array([different, texts[first], sums])
 
 
-def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most: int = 20) -> AnchorTexts:
+def anchors_to(reader: CollectionReader, targets: Ints, folder: Path, most: int = 20) -> AnchorTexts:
     """Texts of links to pages from other pages, in one scan of all links for any number of targets.
 
     targets: ascending ids; folder: for a temporary file; most: maximum texts per page. Raises OSError, StoreError.
     """
     texts = AnchorTexts(targets, folder, most)
-    for links, words in site_rows.anchor_blocks(connection):
+    for links, words in site_rows.anchor_blocks(reader):
         texts.add(links, words)
     return texts
 
@@ -175,31 +185,28 @@ def anchors_to(connection: sqlite3.Connection, targets: Ints, folder: Path, most
 _FAR = 1 << 30  # instead of a depth: no link leads there
 WITH_COPIES = f"({HAS_PAGE} OR {IS_COPY})"  # pages, and copies that may represent a group of duplicates
 _DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {WITH_COPIES}"
-_OF_SITE = " AND u.host_id IN (SELECT id FROM host WHERE site_id = :site)"
 
 
-def contenders(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[Contender]:
+def contenders(reader: CollectionReader, site_id: int | None = None) -> Iterator[Contender]:
     """All pages of a site or of all sites, by id."""
-    named = _canonical_urls(connection)
-    for row in connection.execute(
-        f"SELECT u.id, u.text, p.charset, u.depth {_scope(site_id)} ORDER BY u.id", {"site": site_id}
-    ):
+    named = _canonical_urls(reader)
+    for row in reader.stream(f"SELECT u.id, u.text, p.charset, u.depth {_scope(site_id)} ORDER BY u.id"):
         yield _contender(row, named)
 
 
-def same_texts(connection: sqlite3.Connection, site_id: int | None = None) -> Iterator[tuple[list[SameText], bool]]:
+def same_texts(reader: CollectionReader, site_id: int | None = None) -> Iterator[tuple[list[SameText], bool]]:
     """Groups of two or more pages whose texts differ at most in diacritics and case: (pages, whether the texts were
     compared).
 
     Different texts with equal digests form separate groups. Pages without text are equal if their bytes are.
     """
-    scope, named, contents = _scope(site_id), _canonical_urls(connection), SqliteReader(connection)
+    scope, named, contents = _scope(site_id), _canonical_urls(reader), reader
     find = (
         "SELECT u.id, u.text, p.charset, u.depth, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
         f"{scope} AND p.folded_md5 IN"
         f" (SELECT p.folded_md5 {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_md5, u.id"
     )
-    for _, of_one_digest in groupby(connection.execute(find, {"site": site_id}), key=lambda row: row[4]):
+    for _, of_one_digest in groupby(reader.stream(find), key=lambda row: row[4]):
         yield from _of_one_digest(of_one_digest, contents, named)
 
 
@@ -228,21 +235,22 @@ def _of_one_digest(
     yield from ((pages, is_kept) for pages in groups.values() if len(pages) > 1)
 
 
-def tally(connection: sqlite3.Connection, site_id: int | None = None) -> tuple[int, int]:
+def tally(reader: CollectionReader, site_id: int | None = None) -> tuple[int, int]:
     """(pages, pages with text that are not classified yet)."""
-    count = f"SELECT count(*), coalesce(sum(p.parts IS NULL AND p.text_chars > 0), 0) {_scope(site_id)}"
-    pages, unmarked = connection.execute(count, {"site": site_id}).fetchone()
+    count = f"SELECT count(*), count(CASE WHEN p.parts IS NULL AND p.text_chars > 0 THEN 1 END) {_scope(site_id)}"
+    pages, unmarked = reader.statements.rows(count)[0]
     return pages, unmarked
 
 
 def _scope(site_id: int | None) -> str:
-    return _DUPLICATE_PAGES + ("" if site_id is None else _OF_SITE)
+    of_site = f" AND u.host_id IN (SELECT id FROM host WHERE site_id = {site_id})"
+    return _DUPLICATE_PAGES + ("" if site_id is None else of_site)
 
 
-def _canonical_urls(connection: sqlite3.Connection) -> frozenset[Url]:
+def _canonical_urls(reader: CollectionReader) -> frozenset[Url]:
     """Canonical URLs declared by pages, except their own."""
     find = f"SELECT DISTINCT p.canonical {_DUPLICATE_PAGES} AND p.canonical NOT IN ('', u.text)"
-    return frozenset(row[0] for row in connection.execute(find))
+    return frozenset(row[0] for row in reader.stream(find))
 
 
 def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) -> Contender:
@@ -256,24 +264,24 @@ _FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml',
 FEEDS_MOST = 5_000  # maximum feeds to read; a site has a few
 
 
-def sites_with_pages(connection: sqlite3.Connection) -> dict[int, tuple[SiteKey, int]]:
+def sites_with_pages(reader: CollectionReader) -> dict[int, tuple[SiteKey, int]]:
     """(site key, number of fetched pages) by site id, ascending."""
     find = (
         "SELECT s.id, s.key, count(*) FROM page p JOIN url u ON u.id = p.url_id JOIN host h ON h.id = u.host_id"
         " JOIN site s ON s.id = h.site_id"
-        " GROUP BY s.id ORDER BY s.id"
+        " GROUP BY s.id, s.key ORDER BY s.id"
     )
-    return {number: (SiteKey(key), pages) for number, key, pages in connection.execute(find)}
+    return {number: (SiteKey(key), pages) for number, key, pages in reader.stream(find)}
 
 
-def cross_links_of(connection: sqlite3.Connection, source: UrlId) -> Iterator[tuple[UrlId, str, str]]:
+def cross_links_of(reader: CollectionReader, source: UrlId) -> Iterator[tuple[UrlId, str, str]]:
     """(target, position, anchor) of all hyperlinks of a fetched page to other sites, by target."""
     find = (
         "SELECT l.target, l.position, l.anchor FROM url u CROSS JOIN host h ON h.id = u.host_id"
         " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
         f" WHERE u.id = ? AND l.kind IN {_LINKS} AND th.site_id <> h.site_id ORDER BY l.target"
     )
-    yield from connection.execute(find, (source,))
+    yield from reader.stream(find, (source,))
 
 
 class PageRow(NamedTuple):
@@ -298,7 +306,7 @@ class PageRow(NamedTuple):
         return xxh3_64_intdigest(repr(self).encode("utf-8", "replace"))
 
 
-def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
+def page_rows(reader: CollectionReader) -> Iterator[tuple[int, PageRow]]:
     """(site id, page) of all pages, by page id. One scan, since pages have no index by site."""
     find = (
         "SELECT h.site_id, u.id, u.text, p.title, p.language, p.language_found, p.media_type, p.last_modified,"
@@ -306,18 +314,18 @@ def page_rows(connection: sqlite3.Connection) -> Iterator[tuple[int, PageRow]]:
         " CROSS JOIN url u ON u.id = p.url_id CROSS JOIN host h ON h.id = u.host_id"
         f" WHERE {HAS_PAGE} ORDER BY p.url_id"
     )
-    for site, *row in rows(connection.execute(find)):
-        yield site, PageRow._make(row)  # type: ignore[misc]  # type as in the column
+    for site, *row in reader.stream(find):
+        yield site, PageRow._make(row)
 
 
-def feeds(connection: sqlite3.Connection, contents: CollectionReader) -> Iterator[tuple[Url, bytes]]:
+def feeds(reader: CollectionReader) -> Iterator[tuple[Url, bytes]]:
     """Pages that may be feeds, with their bytes."""
     find = (
         "SELECT u.id, u.text FROM page p JOIN url u ON u.id = p.url_id"
         f" WHERE p.media_type IN {_FEEDS} ORDER BY u.id LIMIT ?"
     )
-    for url_id, url in connection.execute(find, (FEEDS_MOST,)).fetchall():
-        body = contents.body(url_id)
+    for url_id, url in reader.statements.rows(find, (FEEDS_MOST,)):
+        body = reader.body(url_id)
         if body:
             yield Url(url), body
 
@@ -332,13 +340,13 @@ class SourceRow(NamedTuple):
     media_type: str
 
 
-def source_rows(connection: sqlite3.Connection, site: SiteKey) -> list[SourceRow]:
+def source_rows(reader: CollectionReader, site: SiteKey) -> list[SourceRow]:
     """The site's HTML pages with status 200 and stored bytes, by URL."""
     find = (
         "SELECT u.id, u.text, p.title, p.charset, p.media_type FROM url u CROSS"
         f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
         " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
         " AND p.media_type IN ('text/html', 'application/xhtml+xml')"
-        " AND p.body_id IS NOT NULL ORDER BY u.text"
+        f" AND p.body_id IS NOT NULL ORDER BY u.text{reader.statements.dialect.text_order}"
     )
-    return list(map(SourceRow._make, connection.execute(find, (site,)).fetchall()))
+    return list(map(SourceRow._make, reader.statements.rows(find, (site,))))

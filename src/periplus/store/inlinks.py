@@ -8,8 +8,6 @@ the tables. With more of them the file is no longer used.
 
 from __future__ import annotations
 
-import json
-import sqlite3
 from array import array
 from collections.abc import Iterator
 from dataclasses import fields
@@ -26,8 +24,7 @@ from periplus.model.visit import FETCHED_REASONS
 from periplus.model.web import Url
 from periplus.store import column_files
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite.page_links import TO_TARGET
-from periplus.store.sqlite.site_rows import link_blocks, number_blocks
+from periplus.store.site_rows import link_blocks, row_blocks
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
 
@@ -79,7 +76,7 @@ class StoredInlinkIndex:
         """(number of pages that link to a URL, ids of up to `most` of them, greatest rank first). Includes later
         visits, but not the URL itself.
         """
-        place, links = place_of(self, target), self.links
+        place, links, dialect = place_of(self, target), self.links, reader.statements.dialect
         sources = (
             links.in_ends[links.in_offsets[place] : links.in_offsets[place + 1]] >> np.uint32(2)
             if place >= 0
@@ -88,8 +85,11 @@ class StoredInlinkIndex:
         newer = np.array(self._later_urls(reader), np.int64)
         if len(newer):
             sources = sources[~np.isin(links.ids[sources], newer)]
-        find = f"SELECT DISTINCT source FROM {TO_TARGET} AND source IN (SELECT value FROM json_each(?))"
-        listed = reader.statements.rows(find, (target, json.dumps(newer.tolist())))
+        find = (
+            f"SELECT DISTINCT source FROM link WHERE target = ? AND source IN {dialect.linking}"
+            f" AND source {dialect.among}"
+        )
+        listed = reader.statements.rows(find, (target, target, dialect.list_value(newer.tolist())))
         fresh = [source for (source,) in listed if source != target]
         sources = sources[sources != place]
         best = np.lexsort((sources, -links.rank[sources]))[:most]
@@ -121,39 +121,38 @@ class StoredInlinkIndex:
         return [*visits, *(number for (number,) in newer)]
 
 
-def moment_of(connection: sqlite3.Connection) -> InlinkIndexVersion:
+def moment_of(reader: CollectionReader) -> InlinkIndexVersion:
     """Current state of the collection."""
-    row = connection.execute("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1").fetchone() or (0, 0.0)
-    return InlinkIndexVersion(
-        int(row[0]), float(row[1]), int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0])
-    )
+    (visit, started), *_ = [
+        *reader.statements.rows("SELECT id, started FROM visit ORDER BY id DESC LIMIT 1"), (0, 0.0)
+    ]  # fmt: skip
+    runs = reader.statements.rows("SELECT coalesce(max(id), 0) FROM run")
+    return InlinkIndexVersion(int(visit), float(started), int(runs[0][0]))
 
 
-def still_holds(connection: sqlite3.Connection, moment: InlinkIndexVersion) -> bool:
+def still_holds(reader: CollectionReader, moment: InlinkIndexVersion) -> bool:
     """Whether an index of this state is valid except for later visits; False if there are too many, or if visits were
     deleted.
     """
-    if moment_of(connection).visit - moment.visit > NEWER_MOST:
+    if moment_of(reader).visit - moment.visit > NEWER_MOST:
         return False
-    row = connection.execute("SELECT started FROM visit WHERE id = ?", (moment.visit,)).fetchone()
-    return row == (moment.started,) if moment.visit else row is None
+    rows = reader.statements.rows("SELECT started FROM visit WHERE id = ?", (moment.visit,))
+    return rows == [(moment.started,)] if moment.visit else not rows
 
 
-def few_links(connection: sqlite3.Connection, most: int) -> bool:
+def few_links(reader: CollectionReader, most: int) -> bool:
     """Whether there are at most `most` links."""
-    return bool(
-        connection.execute("SELECT count(*) <= ? FROM (SELECT 1 FROM link LIMIT ?)", (most, most + 1)).fetchone()[0]
-    )
+    return len(reader.statements.rows("SELECT 1 FROM link LIMIT ?", (most + 1,))) <= most
 
 
-def read(connection: sqlite3.Connection) -> StoredInlinkIndex:
+def read(reader: CollectionReader) -> StoredInlinkIndex:
     """Builds the index of the current state, with all ranks 0. Concurrent changes count as later.
 
     Reads each link once: 17 s of one core for ten million.
     """
-    moment = moment_of(connection)
-    ids, sites, directories, fetched = _urls(connection)
-    sources, targets = _pairs(connection, ids)
+    moment = moment_of(reader)
+    ids, sites, directories, fetched = _urls(reader)
+    sources, targets = _pairs(reader, ids)
     count = len(ids)
     out_places = sources >> np.uint32(2)
     flags = targets & np.uint32(3)
@@ -170,7 +169,7 @@ def read(connection: sqlite3.Connection) -> StoredInlinkIndex:
         _offsets(targets >> np.uint32(2), count),
         in_ends,
     )
-    return StoredInlinkIndex(moment, links, _visit_columns(connection, ids, moment), _same(connection))
+    return StoredInlinkIndex(moment, links, _visit_columns(reader, ids, moment), _same(reader))
 
 
 def _offsets(places: Unsigned32, count: int) -> Ints:
@@ -178,10 +177,10 @@ def _offsets(places: Unsigned32, count: int) -> Ints:
 
 
 def _urls(
-    connection: sqlite3.Connection,
+    reader: CollectionReader,
 ) -> tuple[Ints, Ints32, Ints32, Mask]:
     """(ids, sites, directories, whether fetched) of all URLs, ascending by id, which is the storage order."""
-    site_of_host = dict(connection.execute("SELECT id, site_id FROM host"))
+    site_of_host: dict[int, int] = dict(reader.stream("SELECT id, site_id FROM host"))
     ids, sites, directories, codes = (
         [np.zeros(0, np.int64)],
         [np.zeros(0, np.int32)],
@@ -189,8 +188,7 @@ def _urls(
         [np.zeros(0, np.uint8)],
     )
     numbers: dict[str, int] = {}
-    cursor = connection.execute("SELECT id, host_id, text, reason FROM url ORDER BY id")
-    while block := cursor.fetchmany(10_000):
+    for block in row_blocks(reader.stream("SELECT id, host_id, text, reason FROM url ORDER BY id")):
         block_ids, hosts, texts, reasons = zip(*block, strict=True)
         ids.append(np.array(block_ids, np.int64))
         sites.append(np.array([site_of_host.get(host, 0) for host in hosts], np.int32))
@@ -207,13 +205,13 @@ def directory(url: str) -> str:
     return url[: end + 1] if end > 0 and not 0 <= question < end else url[:top]
 
 
-def _pairs(connection: sqlite3.Connection, ids: Ints) -> tuple[Unsigned32, Unsigned32]:
+def _pairs(reader: CollectionReader, ids: Ints) -> tuple[Unsigned32, Unsigned32]:
     """(sources, targets) of each linked pair of URLs, by source and target, as ends. Each pair occurs once, with the
     flags that all its links share.
     """
     sources: list[Unsigned32] = [np.zeros(0, np.uint32)]
     targets: list[Unsigned32] = [np.zeros(0, np.uint32)]
-    for block in (links.in_order() for links in link_blocks(connection, "page_links l ORDER BY l.source")):
+    for block in (links.in_order() for links in link_blocks(reader, "page_links l ORDER BY l.source")):
         source, target = places_in(ids, block.sources), places_in(ids, block.targets)
         flags = (block.positions == _NAV_CODE) * NAV + _IS_PART[block.kinds] * PART
         is_known = (source >= 0) & (target >= 0)
@@ -242,16 +240,14 @@ def places_in(ids: Ints, sought: Ints) -> Ints:
     return places
 
 
-def _visit_columns(connection: sqlite3.Connection, ids: Ints, moment: InlinkIndexVersion) -> VisitColumns:
+def _visit_columns(reader: CollectionReader, ids: Ints, moment: InlinkIndexVersion) -> VisitColumns:
     named = [
         (url_id(Url(text)), number)
-        for text, number in connection.execute(
+        for text, number in reader.stream(
             "SELECT text, id FROM visit WHERE text IS NOT NULL AND id <= ?", (moment.visit,)
         )
     ]
-    blocks = number_blocks(
-        connection.execute("SELECT url_id, id FROM visit WHERE text IS NULL AND id <= ?", (moment.visit,)), 2
-    )
+    blocks = reader.numbers(f"SELECT url_id, id FROM visit WHERE text IS NULL AND id <= {moment.visit}", 2)
     pairs = np.concatenate([np.array(named, np.int64).reshape(-1, 2), *blocks])
     places = places_in(ids, pairs[:, 0])
     pairs, places = pairs[places >= 0], places[places >= 0]
@@ -259,8 +255,8 @@ def _visit_columns(connection: sqlite3.Connection, ids: Ints, moment: InlinkInde
     return VisitColumns(_offsets(places.astype(np.uint32), len(ids)), pairs[order, 1].astype(np.uint32))
 
 
-def _same(connection: sqlite3.Connection) -> Same:
-    rows = connection.execute("SELECT substr(folded_md5, 1, 8), url_id FROM page WHERE length(folded_md5) >= 8")
+def _same(reader: CollectionReader) -> Same:
+    rows = reader.stream("SELECT substr(folded_md5, 1, 8), url_id FROM page WHERE length(folded_md5) >= 8")
     digests, pages = array("q"), array("q")
     for digest, page in rows:
         digests.frombytes(digest)

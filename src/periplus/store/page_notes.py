@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from periplus.document.static_checks import VERSION, StaticNote
 from periplus.model.visit import Certificate, Headers
 from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import header_fields, unpack_headers
-from periplus.store.sqlite.reading import SITE_OF_URL
+from periplus.store.reader import CollectionReader
+from periplus.store.site_rows import SITE_OF_URL
+from periplus.store.statements import Statements
 from periplus.values import Pairs
 
 _HTML = "('text/html', 'application/xhtml+xml')"
@@ -18,37 +19,37 @@ _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.st
 _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
 
 
-def notes_of(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
+def notes_of(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
     """(page, notes) of the site's pages with notes."""
     find = "SELECT u.id, n.notes " + _OF_SITE.replace(
         "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
     )
     same: dict[str, list[StaticNote]] = {}  # most pages of a site have the same notes
-    for url_id, notes in connection.execute(find, (VERSION, site)):
+    for url_id, notes in reader.stream(find, (VERSION, site)):
         if notes not in same:
             same[notes] = [StaticNote(*note) for note in json.loads(notes)]
         yield url_id, same[notes]
 
 
 def pages_without_notes(
-    connection: sqlite3.Connection, site: SiteKey, most: int, after: int = -(1 << 63)
+    reader: CollectionReader, site: SiteKey, most: int, after: int = -(1 << 63)
 ) -> list[tuple[int, bytes, str, str]]:
     """(page, digest of its body, charset, media type) of up to `most` pages of the site whose body is not analysed, by
     id, with ids greater than `after`.
     """
     noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
     find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
-    return connection.execute(find + " ORDER BY u.id LIMIT ?", (site, after, most)).fetchall()
+    return reader.statements.rows(find + " ORDER BY u.id LIMIT ?", (site, after, most))
 
 
-def store_notes(connection: sqlite3.Connection, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
+def store_notes(statements: Statements, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
     """Stores notes by the digest of the body. Call it within a transaction."""
     rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)
-    connection.executemany("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
+    statements.change_rows("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
 
 
 def page_headers(
-    connection: sqlite3.Connection, site: SiteKey, most: int, names: Collection[str]
+    reader: CollectionReader, site: SiteKey, most: int, names: Collection[str]
 ) -> Iterator[tuple[int, Url, Pairs, str, int]]:
     """(page, URL, these header fields of its latest response, media type, bytes of its body) of up to `most` HTML pages
     of the site, by id.
@@ -63,49 +64,48 @@ def page_headers(
         f" CROSS JOIN page p ON p.url_id = u.id CROSS JOIN visit v ON v.id = l.visit WHERE {_IS_READ}"
         " ORDER BY l.page LIMIT ?"
     )
-    for url_id, url, head, media_type, size in connection.execute(find, (site, most)):
+    for url_id, url, head, media_type, size in reader.stream(find, (site, most)):
         yield url_id, Url(url), header_fields(head, names), media_type, size
 
 
-def part_headers(connection: sqlite3.Connection) -> Iterator[tuple[Url, Headers]]:
+def part_headers(reader: CollectionReader) -> Iterator[tuple[Url, Headers]]:
     """Headers of the latest successful response to HEAD, for each URL checked by HEAD."""
     find = (
         "SELECT text, head, max(id) FROM visit WHERE purpose = 'head' AND text IS NOT NULL AND outcome = 'fetched'"
         " AND status = 200 AND head IS NOT NULL GROUP BY text"
     )
-    for url, head, _ in connection.execute(find):
+    for url, head, _ in reader.stream(find):
         yield Url(url), unpack_headers(head)
 
 
-def rendering_measures(
-    connection: sqlite3.Connection, site: SiteKey
-) -> Iterator[tuple[int, float | None, float | None]]:
+def rendering_measures(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, float | None, float | None]]:
     """(page, largest contentful paint in seconds, cumulative layout shift) of the site's rendered pages."""
     find = f"SELECT g.url_id, g.paint_s, g.shift FROM rendering g JOIN url u ON u.id = g.url_id WHERE {SITE_OF_URL}"
-    yield from connection.execute(find, (site,))
+    yield from reader.stream(find, (site,))
 
 
-def secure_pages(connection: sqlite3.Connection, most: int) -> list[Url]:
+def secure_pages(reader: CollectionReader, most: int) -> list[Url]:
     """An https page of each host that has one; at most `most` of them."""
     find = "SELECT min(text) FROM url WHERE reason IN ('ok', 'partial', 'noindex') AND text LIKE 'https://%'"
-    return [Url(url) for (url,) in connection.execute(f"{find} GROUP BY host_id ORDER BY 1 LIMIT ?", (most,))]
+    return [Url(url) for (url,) in reader.stream(f"{find} GROUP BY host_id ORDER BY 1 LIMIT ?", (most,))]
 
 
-def store_certificate(connection: sqlite3.Connection, host: str, certificate: Certificate, now: float) -> None:
+def store_certificate(statements: Statements, host: str, certificate: Certificate, now: float) -> None:
     """Replaces the host's certificate. Call it within a transaction."""
     row = (host, now, certificate.ends, certificate.old_tls, certificate.fault)
-    connection.execute("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
+    statements.change("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
 
 
-def certificates(connection: sqlite3.Connection) -> list[tuple[str, float, Certificate]]:
+def certificates(reader: CollectionReader) -> list[tuple[str, float, Certificate]]:
     """(host, time of the check, certificate), by host."""
-    rows = connection.execute("SELECT host, seen, ends, old_tls, fault FROM certificate ORDER BY host")
+    rows = reader.stream("SELECT host, seen, ends, old_tls, fault FROM certificate ORDER BY host")
     return [(host, seen, Certificate(ends, bool(old), fault)) for host, seen, ends, old, fault in rows]
 
 
-def robots_of(connection: sqlite3.Connection, origin: str) -> bytes | None:
+def robots_of(reader: CollectionReader, origin: str) -> bytes | None:
     """The robots.txt of an origin; empty if it has none; None if unknown."""
-    row = connection.execute("SELECT status, body FROM robots WHERE origin = ?", (origin,)).fetchone()
+    rows = reader.statements.rows("SELECT status, body FROM robots WHERE origin = ?", (origin,))
+    row = rows[0] if rows else None
     if row is None or not (200 <= row[0] < 300 or 400 <= row[0] < 500):
         return None
     return bytes(row[1]) if row[0] < 300 else b""

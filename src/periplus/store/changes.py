@@ -9,7 +9,6 @@ deleted. Without followers nothing is recorded.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Final, NamedTuple
@@ -19,8 +18,9 @@ from xxhash import xxh3_64_intdigest
 from periplus.model.frontier import READ
 from periplus.model.tables import any_of
 from periplus.model.web import UrlId
+from periplus.store.reader import CollectionReader
+from periplus.store.statements import Statements
 
-ROWS_AT_ONCE = 10_000
 UNSEEN = 0  # stamp of a page that changed since it was indexed; other pages practically never have it
 _READ = any_of(READ)
 _HAS_FOLLOWER = "EXISTS (SELECT 1 FROM follower)"
@@ -62,82 +62,69 @@ class ChangeCursor(NamedTuple):
         return (THROUGH if self.scanned is None else self.scanned, self.seq)
 
 
-def follow(connection: sqlite3.Connection, name: str) -> ChangeCursor:
+def follow(statements: Statements, name: str) -> ChangeCursor:
     """Position of a follower, which is created if it is new. Call it within a transaction."""
     newest = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)"
-    connection.execute(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
-    return ChangeCursor(*connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone())
+    statements.rows(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
+    return ChangeCursor(*statements.rows("SELECT seq, scanned FROM follower WHERE name = ?", (name,))[0])
 
 
-def place_of(connection: sqlite3.Connection, name: str) -> ChangeCursor | None:
+def place_of(statements: Statements, name: str) -> ChangeCursor | None:
     """Position of a follower, or None if it does not exist."""
-    row = connection.execute("SELECT seq, scanned FROM follower WHERE name = ?", (name,)).fetchone()
-    return ChangeCursor(*row) if row else None
+    rows = statements.rows("SELECT seq, scanned FROM follower WHERE name = ?", (name,))
+    return ChangeCursor(*rows[0]) if rows else None
 
 
-def unfollow(connection: sqlite3.Connection, name: str) -> None:
+def unfollow(statements: Statements, name: str) -> None:
     """Deletes a follower. Call it within a transaction."""
-    connection.execute("DELETE FROM follower WHERE name = ?", (name,))
-    _prune(connection)
+    statements.change("DELETE FROM follower WHERE name = ?", (name,))
+    _prune(statements)
 
 
-def after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> tuple[Sequence[UrlId], ChangeCursor]:
+def after(statements: Statements, place: ChangeCursor, most: int) -> tuple[Sequence[UrlId], ChangeCursor]:
     """The next pages to process, each once, and the position after them. No pages: all are processed."""
     seq, scanned = place
     if scanned is not None:
         comparison = ">=" if scanned == _FIRST else ">"
-        pages = connection.execute(
+        pages = statements.rows(
             f"SELECT url_id FROM page WHERE url_id {comparison} ? ORDER BY url_id LIMIT ?", (scanned, most)
-        ).fetchall()
+        )
         if pages:
             return [UrlId(url_id) for (url_id,) in pages], ChangeCursor(seq, pages[-1][0])
-    rows = connection.execute(
-        "SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most)
-    ).fetchall()
+    rows = statements.rows("SELECT seq, url_id FROM change WHERE seq > ? ORDER BY seq LIMIT ?", (seq, most))
     return list(dict.fromkeys(UrlId(url_id) for _, url_id in rows)), ChangeCursor(rows[-1][0] if rows else seq, None)
 
 
-def newest(connection: sqlite3.Connection) -> int:
+def newest(statements: Statements) -> int:
     """Number of the last recorded change; 0 if there is none."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'change'").fetchone()
-    return int(row[0]) if row else 0
+    rows = statements.rows("SELECT seq FROM sqlite_sequence WHERE name = 'change'")
+    return int(rows[0][0]) if rows else 0
 
 
-def waiting(connection: sqlite3.Connection, place: ChangeCursor) -> int:
+def waiting(statements: Statements, place: ChangeCursor) -> int:
     """Number of pages and changes still to be processed."""
     pages = 0
     if place.scanned is not None:
-        pages = connection.execute("SELECT count(*) FROM page WHERE url_id > ?", (place.scanned,)).fetchone()[0]
-    return int(pages) + int(connection.execute("SELECT count(*) FROM change WHERE seq > ?", (place.seq,)).fetchone()[0])
+        pages = statements.rows("SELECT count(*) FROM page WHERE url_id > ?", (place.scanned,))[0][0]
+    return int(pages) + int(statements.rows("SELECT count(*) FROM change WHERE seq > ?", (place.seq,))[0][0])
 
 
-def set_position(connection: sqlite3.Connection, name: str, place: ChangeCursor) -> None:
+def set_position(statements: Statements, name: str, place: ChangeCursor) -> None:
     """Sets a follower's position. Call it within a transaction."""
-    connection.execute("UPDATE follower SET seq = ?, scanned = ? WHERE name = ?", (*place, name))
-    _prune(connection)
+    statements.change("UPDATE follower SET seq = ?, scanned = ? WHERE name = ?", (*place, name))
+    _prune(statements)
 
 
-def note(connection: sqlite3.Connection, ids: Sequence[UrlId]) -> None:
+def note(statements: Statements, ids: Sequence[UrlId]) -> None:
     """Records changes of pages that are not in their rows, for the other followers.
 
     Call it within a transaction.
     """
-    connection.executemany(f"INSERT INTO change (url_id) SELECT ? WHERE {_HAS_FOLLOWER}", [(url_id,) for url_id in ids])
+    statements.change_rows(f"INSERT INTO change (url_id) SELECT ? WHERE {_HAS_FOLLOWER}", [(url_id,) for url_id in ids])
 
 
-def _prune(connection: sqlite3.Connection) -> None:
-    connection.execute("DELETE FROM change WHERE seq <= coalesce((SELECT min(seq) FROM follower), 1 << 62)")
-
-
-def evidence(connection: sqlite3.Connection, site_id: int, name: str) -> bytes | None:
-    """Data stored for a site under a name, or None."""
-    row = connection.execute("SELECT data FROM evidence WHERE site_id = ? AND name = ?", (site_id, name)).fetchone()
-    return row[0] if row else None
-
-
-def write_evidence(connection: sqlite3.Connection, site_id: int, name: str, data: bytes) -> None:
-    """Replaces the data of a site under a name. Call it within a transaction."""
-    connection.execute("INSERT OR REPLACE INTO evidence VALUES (?, ?, ?)", (site_id, name, data))
+def _prune(statements: Statements) -> None:
+    statements.change("DELETE FROM change WHERE seq <= coalesce((SELECT min(seq) FROM follower), 1 << 62)")
 
 
 # Pages of a search index: described so that the index can be used with another copy of the collection.
@@ -155,10 +142,10 @@ class IndexedPage(NamedTuple):
     parts: bytes | None
 
 
-def collection_key(connection: sqlite3.Connection) -> str:
+def collection_key(statements: Statements) -> str:
     """Start of the first run, which identifies a collection even if it is created again. Empty without runs."""
-    row = connection.execute("SELECT started FROM run ORDER BY id LIMIT 1").fetchone()
-    return str(row[0]) if row else ""
+    rows = statements.rows("SELECT started FROM run ORDER BY id LIMIT 1")
+    return str(rows[0][0]) if rows else ""
 
 
 def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
@@ -166,22 +153,20 @@ def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
     return xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
 
 
-def stored_pages(connection: sqlite3.Connection) -> Iterator[IndexedPage]:
+def stored_pages(reader: CollectionReader) -> Iterator[IndexedPage]:
     """All stored pages, ascending by id."""
     find = (
         "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
         " ORDER BY p.url_id"
     )
-    cursor = connection.execute(find)
-    while rows := cursor.fetchmany(ROWS_AT_ONCE):
-        for url_id, *state, parts in rows:
-            yield IndexedPage(url_id, stamp_of(*state), parts)
+    for url_id, *state, parts in reader.stream(find):
+        yield IndexedPage(url_id, stamp_of(*state), parts)
 
 
-def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterator[IndexedPage]:
+def indexed_pages(reader: CollectionReader, place: ChangeCursor) -> Iterator[IndexedPage]:
     """All pages of an index up to a position, ascending by id; UNSEEN for pages that changed later."""
-    changed = {UrlId(row[0]) for row in connection.execute("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
-    for page in stored_pages(connection):
+    changed = {UrlId(row[0]) for row in reader.stream("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
+    for page in stored_pages(reader):
         is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
         changed.discard(page.url_id)
         yield page if is_seen else page._replace(stamp=UNSEEN, parts=None)
@@ -190,9 +175,9 @@ def indexed_pages(connection: sqlite3.Connection, place: ChangeCursor) -> Iterat
     )  # removed pages that are still in the index
 
 
-def pages_after(connection: sqlite3.Connection, place: ChangeCursor, most: int) -> Iterator[int]:
+def pages_after(reader: CollectionReader, place: ChangeCursor, most: int) -> Iterator[int]:
     """The next pages to process, ascending: the rest of the initial scan, else up to `most` changed pages."""
     if place.scanned is None:
-        return iter(sorted(set(after(connection, place, most)[0])))
-    pages = connection.execute("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
+        return iter(sorted(set(after(reader.statements, place, most)[0])))
+    pages = reader.stream("SELECT url_id FROM page WHERE url_id >= ? ORDER BY url_id", (place.scanned,))
     return chain.from_iterable(pages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -15,8 +14,8 @@ from periplus.model.page import CLICK_KINDS, LinkKind
 from periplus.model.tables import any_of
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store.sqlite.reading import SITE_OF_URL, rows
-from periplus.store.sqlite.site_rows import joined_links, link_blocks
+from periplus.store.reader import CollectionReader
+from periplus.store.site_rows import SITE_OF_URL, joined_links, link_blocks
 from periplus.urls.canonical import url_id
 from periplus.values import Row, frozen
 
@@ -45,8 +44,8 @@ class RunEnd:
     until: float  # the next run's start, seconds since the epoch
 
     @classmethod
-    def after(cls, connection: sqlite3.Connection, run_id: int) -> RunEnd:
-        started = connection.execute("SELECT min(started) FROM run WHERE id > ?", (run_id,)).fetchone()[0]
+    def after(cls, reader: CollectionReader, run_id: int) -> RunEnd:
+        started = reader.statements.rows("SELECT min(started) FROM run WHERE id > ?", (run_id,))[0][0]
         return cls(run_id, FOREVER if started is None else started)
 
 
@@ -58,22 +57,22 @@ class PastUrls:
     statuses: Ints16
 
 
-def answers_by_run(connection: sqlite3.Connection) -> dict[int, tuple[int | None, float]]:
+def answers_by_run(reader: CollectionReader) -> dict[int, tuple[int | None, float]]:
     """(greatest depth of a fetched page, mean response time in seconds) of each run that fetched pages."""
     find = (
         "SELECT v.run_id, max(u.depth), avg(v.took_s) FROM visit v JOIN url u ON u.id = v.url_id"
         " WHERE v.purpose = 'page' AND v.outcome = 'fetched' AND v.url_id <> 0 GROUP BY v.run_id"
     )
-    return {run: (depth, took_s) for run, depth, took_s in connection.execute(find)}
+    return {run: (depth, took_s) for run, depth, took_s in reader.stream(find)}
 
 
-def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
+def reasons_at_ends(reader: CollectionReader) -> dict[int, Counter[str]]:
     """Number of URLs by reason at the end of each run."""
-    runs_begun = connection.execute("SELECT id, started FROM run ORDER BY id").fetchall()
+    runs_begun = reader.statements.rows("SELECT id, started FROM run ORDER BY id")
     first_run = "(SELECT count(*) FROM run r WHERE r.started <= u.first_seen)"
     came = f"SELECT max({first_run}, 1), u.reason, count(*) FROM url u GROUP BY 1, 2"
     counts: list[Counter[str]] = [Counter() for _ in runs_begun]
-    for place, reason, urls in connection.execute(came):  # first assume that the current reason never changed
+    for place, reason, urls in reader.stream(came):  # first assume that the current reason never changed
         counts[place - 1][reason] += urls
     for earlier, later in pairwise(counts):
         later.update(earlier)
@@ -83,7 +82,7 @@ def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
     )
     places = {run_id: place for place, (run_id, _) in enumerate(runs_begun)}
     last = (-1, 0)  # URL, index of the first run not covered by its previous history rows
-    for identity, run_id, reason, now, first in connection.execute(past):
+    for identity, run_id, reason, now, first in reader.stream(past):
         begin = last[1] if last[0] == identity else first - 1
         end = places.get(run_id, begin)
         for place in range(begin, end):
@@ -96,16 +95,16 @@ def reasons_at_ends(connection: sqlite3.Connection) -> dict[int, Counter[str]]:
 UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status
 
 
-def url_past(connection: sqlite3.Connection, moment: RunEnd) -> UrlPast:
+def url_past(reader: CollectionReader, moment: RunEnd) -> UrlPast:
     """URLs with another state at that time: the earliest later history row applies."""
     find = (
         "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history"
         " WHERE run_id > ? GROUP BY url_id"
     )
-    return {row[0]: row[1:4] for row in connection.execute(find, (moment.run_id,))}
+    return {row[0]: row[1:4] for row in reader.stream(find, (moment.run_id,))}
 
 
-def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, past: UrlPast) -> PastUrls:
+def site_urls(reader: CollectionReader, site: SiteKey, moment: RunEnd, past: UrlPast) -> PastUrls:
     find = (
         "SELECT u.id, u.text, u.reason, coalesce(u.depth, -1), coalesce(u.status, 0) FROM url u"
         f" WHERE {SITE_OF_URL} AND u.first_seen < ?"
@@ -113,7 +112,7 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, pas
     ids: list[int] = []
     texts: list[Url] = []
     codes, depths, statuses = bytearray(), list[int](), list[int]()
-    for identity, text, now, depth, status_now in connection.execute(find, (site, moment.until)):
+    for identity, text, now, depth, status_now in reader.stream(find, (site, moment.until)):
         reason, _, status = past.get(identity, (now, "", status_now))
         ids.append(identity)
         texts.append(Url(text))
@@ -124,10 +123,10 @@ def site_urls(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd, pas
     return PastUrls(urls, np.array(statuses, np.int16))
 
 
-def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> LinkRows:
+def redirects(reader: CollectionReader, moment: RunEnd, past: UrlPast) -> LinkRows:
     """Target of each redirect at that time, and page of each alias under the current rules."""
     rules: dict[int, str] = dict(
-        connection.execute("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,))
+        reader.stream("SELECT id, rule FROM url WHERE reason = 'redirect' AND first_seen < ?", (moment.until,))
     )
     for identity, (reason, rule, _) in past.items():
         rules.pop(identity, None)
@@ -138,23 +137,23 @@ def redirects(connection: sqlite3.Connection, moment: RunEnd, past: UrlPast) -> 
         "SELECT a.url_id, a.page_id FROM alias a JOIN url u ON u.id = a.url_id"
         " WHERE u.reason = 'alias' AND a.page_id IS NOT NULL"
     )
-    ends |= {alias: page for alias, page in connection.execute(aliases) if alias not in past}
+    ends |= {alias: page for alias, page in reader.stream(aliases) if alias not in past}
     return LinkRows(np.fromiter(ends.keys(), np.int64, len(ends)), np.fromiter(ends.values(), np.int64, len(ends)))
 
 
-def page_links(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> LinkRows:
+def page_links(reader: CollectionReader, site: SiteKey, moment: RunEnd) -> LinkRows:
     """The site's links to pages, independent of the state of their sources; may contain duplicates."""
     now = f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL} AND l.first_seen < ? ORDER BY u.id"
-    links = joined_links(link_blocks(connection, now, (site, moment.until), CLICK_KINDS - {LinkKind.REDIRECT}))
+    links = joined_links(link_blocks(reader, now, (site, moment.until), CLICK_KINDS - {LinkKind.REDIRECT}))
     ended = (
         "SELECT l.source, l.target FROM link_history l JOIN url u ON u.id = l.source WHERE l.run_id > ?"
         f" AND l.first_seen < ? AND {SITE_OF_URL} AND l.kind IN {_CLICKS} AND l.kind <> 'redirect'"
     )
-    pairs = np.fromiter(rows(connection.execute(ended, (moment.run_id, moment.until, site))), dtype=_PAIR)
+    pairs = np.fromiter(reader.stream(ended, (moment.run_id, moment.until, site)), dtype=_PAIR)
     return LinkRows(np.append(links.sources, pairs["first"]), np.append(links.targets, pairs["second"]))
 
 
-def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) -> dict[int, Row]:
+def site_pages(reader: CollectionReader, site: SiteKey, moment: RunEnd) -> dict[int, Row]:
     """PAST_FIELDS of the site's pages, by id."""
     now = (
         f"SELECT u.id, {', '.join(f'p.{name}' for name in PAST_FIELDS)} FROM url u CROSS"
@@ -164,20 +163,20 @@ def site_pages(connection: sqlite3.Connection, site: SiteKey, moment: RunEnd) ->
         f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h"
         " WHERE h.run_id > ? GROUP BY h.url_id"
     )
-    values: dict[int, Row] = {row[0]: row[1:] for row in connection.execute(now, (site,))}
-    return values | {row[0]: row[1:-1] for row in connection.execute(then, (moment.run_id,)) if row[0] in values}
+    values: dict[int, Row] = {row[0]: row[1:] for row in reader.stream(now, (site,))}
+    return values | {row[0]: row[1:-1] for row in reader.stream(then, (moment.run_id,)) if row[0] in values}
 
 
-def ids_at(connection: sqlite3.Connection, reasons: Iterable[Reason], past: UrlPast) -> Ints:
+def ids_at(reader: CollectionReader, reasons: Iterable[Reason], past: UrlPast) -> Ints:
     """Ids of the URLs of any site that had one of the reasons; ascending."""
     names = frozenset(reason.value for reason in reasons)
-    now = {identity for (identity,) in connection.execute(f"SELECT id FROM url WHERE reason IN {any_of(names)}")}
+    now = {identity for (identity,) in reader.stream(f"SELECT id FROM url WHERE reason IN {any_of(names)}")}
     then = (now - past.keys()) | {identity for identity, row in past.items() if row[0] in names}
     return np.array(sorted(then), np.int64)
 
 
-def texts_of(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[UrlId, Url]]:
+def texts_of(reader: CollectionReader, ids: Iterable[int]) -> Iterator[tuple[UrlId, Url]]:
     """(id, URL) of the known URLs."""
     for identity in ids:
-        if (text := connection.execute("SELECT text FROM url WHERE id = ?", (identity,)).fetchone()) is not None:
-            yield UrlId(identity), Url(text[0])
+        if (text := reader.text_of(identity)) is not None:
+            yield UrlId(identity), Url(text)

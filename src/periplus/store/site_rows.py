@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -18,28 +17,28 @@ from periplus.model.frontier import READ
 from periplus.model.graph import REASON_CODES, LinkRows
 from periplus.model.page import CLICK_KINDS, LINK_KIND_CODES, PULLED_KINDS, LinkKind, Position
 from periplus.model.tables import HAS_PAGE, any_of
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.bodies import unpack_headers
 from periplus.store.corruption import translate_errors
-from periplus.store.page_links import FIRST_LETTER, split_words
-from periplus.store.sqlite.page_links import PERHAPS_WITH_FRAGMENTS
-from periplus.store.sqlite.reading import SITE_OF_URL, rows
+from periplus.store.page_links import FIRST_LETTER, perhaps_with_fragments, split_words
+from periplus.store.reader import CollectionReader
 from periplus.urls.aliases import COPY
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Row, frozen
 
 if TYPE_CHECKING:
     from periplus.model.results import Tally
 
-BLOCK_ROWS = 100_000  # rows converted to an array at a time
+BLOCK_ROWS = 100_000  # rows or links converted to arrays at a time
+ROWS_AT_ONCE = 10_000
 
 
-def number_blocks(cursor: sqlite3.Cursor, width: int) -> Iterator[Ints]:
-    """A cursor's rows of integers as int64[rows, width], in blocks; width: number of columns.
+def number_blocks(rows: Iterator[Row], width: int) -> Iterator[Ints]:
+    """Rows of integers as int64[rows, width], in blocks; width: number of columns.
 
     All numbers are read into one flat array: twice as fast as by column, three times as fast as a structured array.
     """
-    while len(block := np.fromiter(chain.from_iterable(islice(cursor, BLOCK_ROWS)), np.int64)):
+    while len(block := np.fromiter(chain.from_iterable(islice(rows, BLOCK_ROWS)), np.int64)):
         yield block.reshape(-1, width)
 
 
@@ -67,7 +66,7 @@ _NO_LINKS = LinkBlock(
 
 
 def link_blocks(
-    connection: sqlite3.Connection, where: str, values: Sequence[object] = (), kinds: frozenset[LinkKind] | None = None
+    reader: CollectionReader, where: str, values: Sequence[object] = (), kinds: frozenset[LinkKind] | None = None
 ) -> Iterator[LinkBlock]:
     """Links of some kinds, or of all. where: what follows FROM, with the table `page_links l`, and with rows grouped by
     page.
@@ -76,13 +75,13 @@ def link_blocks(
     """
     find = f"SELECT l.source, l.targets, l.kinds, l.positions, l.nofollow FROM {where}"
     taken = None if kinds is None else np.isin(np.arange(256), [LINK_KIND_CODES[kind] for kind in kinds])
-    return (_link_block(rows, taken) for rows in _rows_of_blocks(connection.execute(find, values)))
+    return (_link_block(rows, taken) for rows in _rows_of_blocks(reader.stream(find, values)))
 
 
-def anchor_blocks(connection: sqlite3.Connection) -> Iterator[tuple[LinkBlock, list[str]]]:
+def anchor_blocks(reader: CollectionReader) -> Iterator[tuple[LinkBlock, list[str]]]:
     """All links in storage order, with their anchors. 1 us per link. Raises StoreError as above."""
     find = "SELECT source, targets, kinds, positions, nofollow, words FROM page_links"
-    for page_rows in _rows_of_blocks(connection.execute(find)):
+    for page_rows in _rows_of_blocks(reader.stream(find)):
         with translate_errors():
             words = json.loads(f"[{','.join(row[5] for row in page_rows)}]")
             if list(map(len, words)) != [len(row[2]) for row in page_rows]:
@@ -91,13 +90,13 @@ def anchor_blocks(connection: sqlite3.Connection) -> Iterator[tuple[LinkBlock, l
         yield block, [text if text[:1] != "\t" else split_words(text)[0] for text in chain.from_iterable(words)]
 
 
-def _rows_of_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+def _rows_of_blocks(links: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of `page_links` in blocks of at least BLOCK_ROWS links, never splitting a page. The first column is the
     source, the third the kinds.
     """
     rows: list[tuple[Any, ...]] = []
     count = 0
-    for row in cursor:
+    for row in links:
         if count >= BLOCK_ROWS and row[0] != rows[-1][0]:
             yield rows
             rows, count = [], 0
@@ -113,7 +112,7 @@ def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
     with translate_errors():
         block = LinkBlock(
             np.repeat(np.array(sources, np.int64), counts),
-            np.fromstring(b"".join(targets), np.int64, sep=" "),
+            _ids_of(targets),
             codes_of(b"".join(letters)),
             codes_of(b"".join(landmarks)),
             np.concatenate([_bars(bar, count) for bar, count in zip(bars, counts.tolist(), strict=True)]),
@@ -121,6 +120,13 @@ def _link_block(rows: list[tuple[Any, ...]], taken: Mask | None) -> LinkBlock:
         if len({len(column) for column in block}) > 1:
             raise ValueError("a page with links of unequal columns")
     return block if taken is None else block.of(taken[block.kinds])
+
+
+def _ids_of(targets: Sequence[bytes] | Sequence[list[int]]) -> Ints:
+    """Ids from the column `targets`: decimal numbers in SQLite, an array in PostgreSQL."""
+    if isinstance(targets[0], bytes):
+        return np.fromstring(b"".join(targets), np.int64, sep=" ")  # type: ignore[arg-type]  # all are bytes
+    return np.fromiter(chain.from_iterable(targets), np.int64)
 
 
 def codes_of(letters: bytes) -> Unsigned8:
@@ -143,41 +149,42 @@ def first_of_pairs(sources: Ints, targets: Ints) -> Mask:
     return first
 
 
-def row_blocks(cursor: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
-    """A cursor's rows, 10,000 at a time."""
-    while block := cursor.fetchmany(10_000):
+def row_blocks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    """Rows in blocks of ROWS_AT_ONCE. More rows at a time need more memory and are not faster."""
+    while block := list(islice(rows, ROWS_AT_ONCE)):
         yield block
 
 
 # Tables are read in storage order (URLs by id, links by source), so that each is read once, sequentially.
 
-_OF_SITE = (
+SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
+OF_SITE = (
     f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL}"
     " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id"
 )
 _READ = any_of(READ)
 
 
-def page_numbers(connection: sqlite3.Connection, site: SiteKey) -> tuple[Ints, Unsigned8]:
+def page_numbers(reader: CollectionReader, site: SiteKey) -> tuple[Ints, Unsigned8]:
     """(ids, indices of their reasons in REASONS) of all known URLs of the site, ascending by id."""
     find = f"SELECT u.id, u.reason FROM url u WHERE {SITE_OF_URL} ORDER BY u.id"
     ids, codes = [np.zeros(0, np.int64)], bytearray()
-    for block in row_blocks(connection.execute(find, (site,))):
+    for block in row_blocks(reader.stream(find, (site,))):
         block_ids, reasons = zip(*block, strict=True)
         ids.append(np.array(block_ids, np.int64))
         codes += bytes(map(REASON_CODES.__getitem__, reasons))
     return np.concatenate(ids), np.frombuffer(bytes(codes), np.uint8)
 
 
-def page_link_blocks(connection: sqlite3.Connection, site: SiteKey) -> Iterator[LinkRows]:
+def page_link_blocks(reader: CollectionReader, site: SiteKey) -> Iterator[LinkRows]:
     """As `clicks_of`, in blocks, ascending by source; may contain duplicates."""
-    for block in link_blocks(connection, _OF_SITE, (site,), CLICK_KINDS):
+    for block in link_blocks(reader, OF_SITE, (site,), CLICK_KINDS):
         yield LinkRows(block.sources, block.targets)
 
 
-def clicks_of(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
-    """See `store.reader.Reader.clicks_of`; without repetitions, ascending."""
-    return _pairs_of(link_blocks(connection, _OF_SITE, (site,), CLICK_KINDS))
+def clicks_of(reader: CollectionReader, site: SiteKey) -> LinkRows:
+    """Links of the site's pages to pages of any site, distinct and ascending."""
+    return _pairs_of(link_blocks(reader, OF_SITE, (site,), CLICK_KINDS))
 
 
 def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
@@ -188,25 +195,25 @@ def _pairs_of(blocks: Iterable[LinkBlock]) -> LinkRows:
     return LinkRows(pairs.sources, pairs.targets)
 
 
-def sites_read(connection: sqlite3.Connection) -> list[SiteKey]:
+def sites_read(reader: CollectionReader) -> list[SiteKey]:
     """Sites with a fetched page. Most sites known to a crawl are only linked to."""
     read = f"SELECT h.site_id FROM host h WHERE h.id IN (SELECT host_id FROM url WHERE reason IN {_READ})"
-    return [SiteKey(key) for (key,) in connection.execute(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
+    return [SiteKey(key) for (key,) in reader.stream(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
 
 
 _TALLY_COLUMNS = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
 
 
-def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tally, ...]:
+def tallies(reader: CollectionReader, site: SiteKey, by: str) -> tuple[Tally, ...]:
     """Number and total size of the site's fetched pages by host, media_type, charset or language; most pages first."""
     find = (
-        f"SELECT {_TALLY_COLUMNS[by]}, count(*), sum(p.size) FROM url u CROSS JOIN page p ON p.url_id = u.id"
-        " JOIN host h ON h.id = u.host_id"
-        f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1"
+        f"SELECT {_TALLY_COLUMNS[by]}, count(*), CAST(sum(p.size) AS bigint) FROM url u"
+        " CROSS JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
+        f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1{reader.statements.dialect.text_order}"
     )
     from periplus.model.results import Tally  # crawls do not load the values of reports
 
-    return tuple(Tally(*row) for row in connection.execute(find, (site,)))
+    return tuple(Tally(*row) for row in reader.stream(find, (site,)))
 
 
 # Each table is read once, in storage order and in blocks: a million pages and ten million links are converted to arrays
@@ -214,7 +221,6 @@ def tallies(connection: sqlite3.Connection, site: SiteKey, by: str) -> tuple[Tal
 
 KINDS = tuple(LinkKind)
 POSITIONS = tuple(Position)
-_BLOCK = 10_000  # rows converted to arrays at a time; more costs memory and is not faster
 IS_COPY = f"u.reason = 'alias' AND substr(u.rule, 1, {len(COPY)}) = '{COPY}'"
 _HTML = "('text/html', 'application/xhtml+xml')"
 _WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
@@ -261,17 +267,16 @@ class PageTexts(NamedTuple):
     translations: str  # JSON: [[hreflang, URL], ...]; or empty
 
 
-def _blocks(cursor: sqlite3.Cursor) -> Iterator[tuple[tuple[object, ...], ...]]:
+def _blocks(rows: Iterator[Row]) -> Iterator[tuple[tuple[object, ...], ...]]:
     """The columns of each block."""
-    while block := cursor.fetchmany(_BLOCK):
-        yield tuple(zip(*block, strict=True))
+    return (tuple(zip(*block, strict=True)) for block in row_blocks(rows))
 
 
 def _concatenate(parts: list[NDArray[np.generic]], kind: type[np.generic]) -> NDArray[np.generic]:
     return np.concatenate(parts) if parts else np.zeros(0, kind)
 
 
-def all_urls(connection: sqlite3.Connection) -> AllUrls:
+def all_urls(reader: CollectionReader) -> AllUrls:
     """All URLs of the collection, which include the link targets of each site."""
     find = (
         "SELECT u.id, u.text, u.reason, coalesce(u.depth, -1), coalesce(u.status, 0), u.in_sitemap, h.site_id"
@@ -279,7 +284,7 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
     )
     texts: list[Url] = []
     parts: tuple[list[NDArray[np.generic]], ...] = ([], [], [], [], [], [])
-    for ids, block_texts, reasons, depths, statuses, listed, sites in _blocks(connection.execute(find)):
+    for ids, block_texts, reasons, depths, statuses, listed, sites in _blocks(reader.stream(find)):
         texts += block_texts  # type: ignore[arg-type]  # a column of texts
         # a column of texts
         codes = np.fromiter(map(REASON_CODES.__getitem__, reasons), np.uint8, len(ids))  # type: ignore[arg-type]
@@ -293,20 +298,20 @@ def all_urls(connection: sqlite3.Connection) -> AllUrls:
 _URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
 
 
-def site_links(connection: sqlite3.Connection, site: SiteKey) -> LinkBlock:
+def site_links(reader: CollectionReader, site: SiteKey) -> LinkBlock:
     """All links of the site's fetched pages and redirects, ascending by source, then target; without links of aliases
     and of URLs that break a rule.
     """
-    return joined_links(block.in_order() for block in link_blocks(connection, _OF_SITE, (site,)))
+    return joined_links(block.in_order() for block in link_blocks(reader, OF_SITE, (site,)))
 
 
-def any_pages(connection: sqlite3.Connection) -> AnyPages:
+def any_pages(reader: CollectionReader) -> AnyPages:
     """Type and size of every fetched page."""
     ids: list[int] = []
     media_types: list[str] = []
     sizes: list[int] = []
     for some_ids, types, some_sizes in _blocks(
-        connection.execute("SELECT url_id, media_type, size FROM page ORDER BY url_id")
+        reader.stream("SELECT url_id, media_type, size FROM page ORDER BY url_id")
     ):
         ids += some_ids  # type: ignore[arg-type]  # a column of integers
         media_types += map(sys.intern, types)  # type: ignore[arg-type]  # few distinct values
@@ -314,7 +319,7 @@ def any_pages(connection: sqlite3.Connection) -> AnyPages:
     return AnyPages(np.array(ids, np.int64), media_types, np.array(sizes, np.int64))
 
 
-def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTexts]:
+def page_texts(reader: CollectionReader, site: SiteKey) -> Iterator[PageTexts]:
     """The site's fetched HTML pages with status 200, ascending by id."""
     find = (
         "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, "
@@ -324,76 +329,83 @@ def page_texts(connection: sqlite3.Connection, site: SiteKey) -> Iterator[PageTe
         " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
         f" AND p.media_type IN {_HTML} ORDER BY u.id"
     )
-    yield from map(PageTexts._make, rows(connection.execute(find, (site,))))
+    yield from map(PageTexts._make, reader.stream(find, (site,)))
 
 
-def copies(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, int]]:
+def copies(reader: CollectionReader, site: SiteKey) -> list[tuple[int, int]]:
     """(page, alias) of the site's aliases with the same bytes and links, by URL."""
     find = (
         f"SELECT a.page_id, u.id FROM alias a JOIN url u ON u.id = a.url_id WHERE {SITE_OF_URL} AND {IS_COPY}"
-        " ORDER BY u.text"
+        f" ORDER BY u.text{reader.statements.dialect.text_order}"
     )
-    return connection.execute(find, (site,)).fetchall()
+    return reader.statements.rows(find, (site,))
 
 
-def pages_with_screenshot(connection: sqlite3.Connection, site: SiteKey) -> frozenset[Url]:
+def pages_with_screenshot(reader: CollectionReader, site: SiteKey) -> frozenset[Url]:
     """The site's pages with a screenshot."""
     find = (
         f"SELECT u.text FROM rendering g JOIN url u ON u.id = g.url_id WHERE g.screenshot IS NOT NULL AND {SITE_OF_URL}"
     )
-    return frozenset(Url(text) for (text,) in connection.execute(find, (site,)))
+    return frozenset(Url(text) for (text,) in reader.stream(find, (site,)))
 
 
-def bad_link_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
+def bad_link_rows(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, text, why) of the site's mailto and malformed links."""
     find = (
         f"SELECT u.id, b.text, b.why FROM url u CROSS JOIN bad_link b ON b.source = u.id WHERE {SITE_OF_URL}"
         " AND b.why IN ('mailto', 'malformed') AND u.reason NOT IN ('alias', 'rule')"
     )
-    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
+    yield from reader.stream(find, (site,))
 
 
-def unread_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, str, str]]:
+def unread_pages(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, str, str]]:
     """(page, reason, rule) of the site's fetched pages that were parsed not at all or in part, by URL."""
     unread = (
         "u.reason IN ('truncated', 'partial', 'unreadable', 'needs-script') OR (u.reason = "
-        "'noindex' AND instr(u.rule, '; '))"
+        f"'noindex' AND {reader.statements.dialect.position}(u.rule, '; ') > 0)"
     )
-    find = f"SELECT u.id, u.reason, u.rule FROM url u WHERE {SITE_OF_URL} AND ({unread}) ORDER BY u.text"
-    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
-
-
-def trap_patterns(connection: sqlite3.Connection, site: SiteKey) -> list[tuple[int, str, int]]:
-    """(first URL, URL pattern, number of URLs) of the site's skipped endless series, by pattern."""
-    pattern = "substr(u.rule, 1, instr(u.rule, ': ') - 1)"
     find = (
-        f"SELECT u.id, {pattern} AS pattern, count(*), min(u.text) FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap'"
-        " GROUP BY pattern ORDER BY pattern"
+        f"SELECT u.id, u.reason, u.rule FROM url u WHERE {SITE_OF_URL} AND ({unread})"
+        f" ORDER BY u.text{reader.statements.dialect.text_order}"
     )
-    return [(first, name, left) for first, name, left, _ in connection.execute(find, (site,))]
+    yield from reader.stream(find, (site,))
 
 
-def fragment_rows(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
+def trap_patterns(reader: CollectionReader, site: SiteKey) -> list[tuple[int, str, int]]:
+    """(first URL, URL pattern, number of URLs) of the site's skipped endless series, by pattern."""
+    find = (
+        f"SELECT u.id, u.rule FROM url u WHERE {SITE_OF_URL} AND u.reason = 'trap'"
+        f" ORDER BY u.text{reader.statements.dialect.text_order}"
+    )
+    patterns: dict[str, tuple[int, int]] = {}
+    for url, rule in reader.stream(find, (site,)):
+        first, left = patterns.get(pattern := rule.partition(": ")[0], (url, 0))
+        patterns[pattern] = first, left + 1
+    return [(first, pattern, left) for pattern, (first, left) in sorted(patterns.items())]
+
+
+def fragment_rows(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, int, str, str, str]]:
     """(source, target, kind, position, fragments separated by spaces) of the site's links with fragments, by target."""
     find = (
         "SELECT l.source, l.target, l.kind, l.position, l.fragments FROM url u CROSS JOIN link l ON l.source = u.id"
-        f" WHERE {SITE_OF_URL} AND l.fragments <> '' AND u.id IN {PERHAPS_WITH_FRAGMENTS}"
+        f" WHERE {SITE_OF_URL} AND l.fragments <> '' AND u.id IN {perhaps_with_fragments(reader.statements.dialect)}"
         " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY l.target"
     )
-    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # five columns
+    yield from reader.stream(find, (site,))
 
 
-def anchors_of(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
+def anchors_of(reader: CollectionReader, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Link texts from a page to a URL, in the order of the pairs."""
-    find = "SELECT target, anchor FROM link WHERE source = ? ORDER BY anchor <> ''"
-    page, anchors = None, {}  # cache for consecutive pairs of one page
+    here = reader.statements.dialect.anywhere("l")
+    find = f"SELECT l.target, l.anchor FROM link l WHERE {here}l.source = ? ORDER BY l.anchor <> ''"
+    page, anchors = None, dict[int, str]()  # cache for consecutive pairs of one page
     for source, target in pairs:
         if source != page:
-            page, anchors = source, dict(connection.execute(find, (source,)))
+            page, anchors = source, dict(reader.statements.rows(find, (source,)))
         yield anchors.get(target, "")
 
 
-def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
+def findable_pages(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[Url, float, bytes]]:
     """(URL, last modified as declared by the server or 0.0, digest of the body) of pages that search engines may show,
     by URL.
     """
@@ -402,24 +414,21 @@ def findable_pages(connection: sqlite3.Connection, site: SiteKey) -> Iterator[tu
         f" WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial')"
         " AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text)"
         f" AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"
+        f"{reader.statements.dialect.text_order}"
     )
-    yield from rows(connection.execute(find, (site,)))  # type: ignore[misc]  # three columns
+    yield from reader.stream(find, (site,))
 
 
-def type_with_places(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
-    """`type_and_charset_of` a stored HTML or Markdown page; empty for others."""
+def type_with_places(reader: CollectionReader, url_id: int) -> tuple[str, str]:
+    """(media type, charset) used to parse a stored HTML or Markdown page; empty for others."""
+    dialect = reader.statements.dialect
     find = (
-        "SELECT 1 FROM page p JOIN url u ON u.id = p.url_id WHERE p.url_id = ? AND p.body_id IS NOT NULL"
+        f"SELECT 1 FROM page p JOIN url u ON {dialect.beside('u', 'p')}u.id = p.url_id"
+        f" WHERE {dialect.anywhere('p')}p.url_id = ? AND p.body_id IS NOT NULL"
         f" AND u.reason IN ('ok', 'partial', 'noindex', 'alias') AND p.media_type IN {_WITH_PLACES}"
     )
-    is_kept = connection.execute(find, (url_id,)).fetchone() is not None
-    return type_and_charset_of(connection, url_id) if is_kept else ("", "")
-
-
-def type_and_charset_of(connection: sqlite3.Connection, url_id: int) -> tuple[str, str]:
-    """(media type, charset) used to parse a page; empty if unknown."""
-    row = connection.execute("SELECT media_type, charset FROM page WHERE url_id = ?", (url_id,)).fetchone()
-    return (str(row[0] or ""), str(row[1] or "")) if row else ("", "")
+    is_kept = bool(reader.statements.rows(find, (url_id,)))
+    return (reader.read_as(UrlId(url_id)) or ("", "")) if is_kept else ("", "")
 
 
 # A subresource (an image, a style) that the crawl did not fetch has no row in `page`: its size is read from the headers
@@ -437,13 +446,13 @@ class ServerAnswer:
     size_bytes: int  # as transferred (possibly compressed); 0: unknown
 
 
-def are_sizes_requested(connection: sqlite3.Connection) -> bool:
+def are_sizes_requested(reader: CollectionReader) -> bool:
     """Whether any check requested the sizes of subresources."""
-    settings_of_checks = connection.execute("SELECT DISTINCT settings FROM run WHERE kind = 'check'")
+    settings_of_checks = reader.stream("SELECT DISTINCT settings FROM run WHERE kind = 'check'")
     return any(json.loads(settings).get("part_sizes") == "head" for (settings,) in settings_of_checks)
 
 
-def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
+def part_sizes(reader: CollectionReader) -> dict[int, ServerAnswer]:
     """Type and size of each URL with a successful check, by id; for a redirect, of its final URL.
 
     About 10 us per visit, measured over 100,000.
@@ -455,7 +464,7 @@ def part_sizes(connection: sqlite3.Connection) -> dict[int, ServerAnswer]:
         " WHERE purpose IN ('head', 'check') AND text IS NOT NULL"
         " AND outcome IN ('fetched', 'redirected') ORDER BY id"
     )
-    for text, purpose, outcome, status, detail, wire_bytes, head in connection.execute(find):
+    for text, purpose, outcome, status, detail, wire_bytes, head in reader.stream(find):
         url = url_id(Url(text))
         if outcome == "redirected":
             moved[url] = url_id(Url(detail))
@@ -489,23 +498,23 @@ def _end(url: int, moved: dict[int, int]) -> int:
     return url
 
 
-def parts(connection: sqlite3.Connection, site: SiteKey) -> LinkRows:
+def parts(reader: CollectionReader, site: SiteKey) -> LinkRows:
     """(page, subresource) of all subresources of the site's pages, distinct and ascending."""
-    blocks = link_blocks(connection, _OF_SITE, (site,), PULLED_KINDS)
+    blocks = link_blocks(reader, OF_SITE, (site,), PULLED_KINDS)
     return _pairs_of(block.of(block.sources != block.targets) for block in blocks)
 
 
-def redirect_hops(connection: sqlite3.Connection) -> tuple[Ints, Ints, Ints16]:
-    """(sources, targets, statuses) of all redirects as last seen, one per source."""
-    find = (
-        "SELECT l.source, l.target, coalesce(u.status, 0), max(l.last_seen) FROM url u CROSS"
-        " JOIN link l ON l.source = u.id"
-        " WHERE u.reason = 'redirect' AND l.kind = 'redirect' GROUP BY l.source"
-    )
-    hops = connection.execute(find).fetchall()
-    sources, targets, statuses, _ = zip(*hops, strict=True) if hops else ((), (), (), ())
-    return (
-        np.array(sources, np.int64),
-        np.array(targets, np.int64),
-        np.array(statuses, np.int64).clip(0, 999).astype(np.int16),
-    )
+_HOPS = """
+SELECT source, target, status FROM (
+    SELECT l.source, l.target, coalesce(u.status, 0) AS status,
+        row_number() OVER (PARTITION BY l.source ORDER BY l.last_seen DESC, l.target) AS place
+    FROM url u JOIN link l ON {}l.source = u.id WHERE u.reason = 'redirect' AND l.kind = 'redirect') r WHERE place = 1
+"""
+
+
+def redirect_hops(reader: CollectionReader) -> tuple[Ints, Ints, Ints16]:
+    """(sources, targets, statuses) of all redirects as last seen, one per source, ascending."""
+    find = _HOPS.format(reader.statements.dialect.beside("l", "u"))
+    hops = np.concatenate([np.zeros((0, 3), np.int64), *reader.numbers(find, 3)])
+    hops = hops[np.argsort(hops[:, 0])]
+    return hops[:, 0], hops[:, 1], hops[:, 2].clip(0, 999).astype(np.int16)
