@@ -112,6 +112,15 @@ def test_the_core_is_imported_without_any_feature(core):
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["features:"]), ran.stderr
 
 
+# quick ones of several packages: 4 s of CPU together
+CORE_TESTS = ("canonical", "comparison", "discovery", "pagerank", "politeness", "robots")
+
+
+def test_unit_tests_of_the_core_pass_without_any_feature(core):
+    ran = run(core, "-m", "pytest", "-q", *(f"tests/unit/test_{name}.py" for name in CORE_TESTS))
+    assert ran.returncode == 0 and ".." in ran.stdout, ran.stdout
+
+
 INTERFACE = """
 import pathlib, re, sys
 sys.path.insert(0, "tests")
