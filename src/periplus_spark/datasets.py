@@ -219,18 +219,22 @@ def export_dataset(
             missing = deque(part for part in _parts(plan) if (part.table, part.number) not in done)
             alone = [lambda part: _make_part(into, rows, numbers, part, earlier, progress)]
             _make_parts(missing, [_remote(ask) for ask in children] or alone, add_part)
-            names = [name for name in TABLES if with_texts or name != "texts"]
-            tables = tuple(
-                noted_table(name, [note for key, note in sorted(done.items()) if key[0] == name], TABLES[name].columns)
-                for name in names
-            )
-            inputs = {**plan.inputs, "moments": list(plan.moments)} | ({"after": plan.after} if plan.after else {})
-            manifest = Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
+            manifest = _manifest(plan, done, now, with_texts=with_texts)
             write_manifest(into, manifest)
             shutil.rmtree(into / DRAFTS, ignore_errors=True)
         except OSError as error:
             raise _unwritable(into, error) from error
         return manifest
+
+
+def _manifest(plan: ExportPlan, notes: Notes, now: float, *, with_texts: bool) -> Manifest:
+    names = [name for name in TABLES if with_texts or name != "texts"]
+    tables = tuple(
+        noted_table(name, [note for key, note in sorted(notes.items()) if key[0] == name], TABLES[name].columns)
+        for name in names
+    )
+    inputs = {**plan.inputs, "moments": list(plan.moments)} | ({"after": plan.after} if plan.after else {})
+    return Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
 
 
 def _unwritable(into: Path, error: OSError) -> StoreError:

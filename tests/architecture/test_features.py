@@ -112,6 +112,15 @@ def test_the_core_is_imported_without_any_feature(core):
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["features:"]), ran.stderr
 
 
+# quick ones of several packages: 4 s of CPU together
+CORE_TESTS = ("canonical", "comparison", "discovery", "pagerank", "politeness", "robots")
+
+
+def test_unit_tests_of_the_core_pass_without_any_feature(core):
+    ran = run(core, "-m", "pytest", "-q", *(f"tests/unit/test_{name}.py" for name in CORE_TESTS))
+    assert ran.returncode == 0 and ".." in ran.stdout, ran.stdout
+
+
 INTERFACE = """
 import pathlib, re, sys
 sys.path.insert(0, "tests")
@@ -219,14 +228,14 @@ from pathlib import Path
 from interface import client
 from periplus.api.searching import pages_with
 from periplus.errors import UsageError
-from periplus.store.sqlite import reading
+from periplus.api.homes import open_reader
 folder = Path(sys.argv[1])
 asking = client(folder.parent)
 print(*(asking.get(path).status_code for path in ("/", "/c/c/t/pages", "/surveys", "/c/c/survey")))
 print("/surveys" in asking.get("/").text, 'value="survey"' in asking.get("/").text)
 try:
-    with reading.open_reader(folder) as connection:
-        pages_with(folder, SqliteReader(connection), "set", "target")
+    with open_reader(folder) as reader:
+        pages_with(folder, reader, "set", "target")
 except UsageError as error:
     print(error)
 """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pytest
 from click.testing import CliRunner
@@ -15,6 +17,9 @@ from periplus.api.homes import open_reader
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
+from periplus.model.visit import Reason
+from periplus.model.web import SiteKey
+from periplus.store import checks, crawl_reads, page_notes, past_states, site_rows, text_rows
 from periplus.store.reader import LinkFilter, PageFilter
 from periplus.urls.canonical import url_id
 from periplus_postgres.address import address_of
@@ -284,3 +289,106 @@ def test_look_ups_scan_no_table_of_urls_pages_or_links(large, monkeypatch):
     assert len(asked) > 150
     for find, tables in explained(large, asked):
         assert tables == next((allowed for part, allowed in SCANS.items() if part in find), set()), find
+
+
+SITE = SiteKey("e.org")
+
+
+def past_of(reader):
+    end = past_states.RunEnd.after(reader, 1)
+    past = past_states.url_past(reader, end)
+    links, moved = past_states.page_links(reader, SITE, end), past_states.redirects(reader, end, past)
+    return [
+        past,
+        past_states.site_urls(reader, SITE, end, past),
+        sorted(zip(links.sources.tolist(), links.targets.tolist(), strict=True)),
+        past_states.site_pages(reader, SITE, end),
+        past_states.ids_at(reader, (Reason.NOT_FOUND,), past),
+        list(past_states.texts_of(reader, map(url_id, URLS))),
+        sorted(zip(moved.sources.tolist(), moved.targets.tolist(), strict=True)),
+    ]
+
+
+SITE_QUESTIONS = {
+    "urls": site_rows.all_urls,
+    "numbers": lambda reader: site_rows.page_numbers(reader, SITE),
+    "links": lambda reader: site_rows.site_links(reader, SITE),
+    "clicks": lambda reader: site_rows.clicks_of(reader, SITE),
+    "subresources": lambda reader: site_rows.parts(reader, SITE),
+    "anchors": lambda reader: sorted(
+        (source, target, text)
+        for links, texts in site_rows.anchor_blocks(reader)
+        for source, target, text in zip(links.sources.tolist(), links.targets.tolist(), texts, strict=True)
+    ),
+    "sites read": lambda reader: sorted(site_rows.sites_read(reader)),
+    "hosts": lambda reader: site_rows.tallies(reader, SITE, "host"),
+    "types": lambda reader: site_rows.tallies(reader, SITE, "media_type"),
+    "sizes": site_rows.any_pages,
+    "texts": lambda reader: list(site_rows.page_texts(reader, SITE)),
+    "copies": lambda reader: site_rows.copies(reader, SITE),
+    "screenshots": lambda reader: site_rows.pages_with_screenshot(reader, SITE),
+    "bad links": lambda reader: sorted(site_rows.bad_link_rows(reader, SITE)),
+    "unread": lambda reader: list(site_rows.unread_pages(reader, SITE)),
+    "traps": lambda reader: site_rows.trap_patterns(reader, SITE),
+    "fragments": lambda reader: sorted(site_rows.fragment_rows(reader, SITE)),
+    "all fragments": lambda reader: sorted(checks.fragments(reader)),
+    "anchors of pairs": lambda reader: list(site_rows.anchors_of(reader, [(url_id(HOME), url_id(A)), (1, 2)])),
+    "findable": lambda reader: list(site_rows.findable_pages(reader, SITE)),
+    "places": lambda reader: [site_rows.type_with_places(reader, url_id(url)) for url in URLS],
+    "part sizes": site_rows.part_sizes,
+    "sizes requested": site_rows.are_sizes_requested,
+    "redirects": site_rows.redirect_hops,
+    "statuses": lambda reader: reader.statuses_of(map(url_id, URLS)),
+    "version": lambda reader: reader.version()[0],
+    "checks": lambda reader: list(checks.check_visits(reader)),
+    "looks": checks.looks,
+    "failures": lambda reader: [row for _, row in checks.failures(reader, (Reason.NOT_FOUND,))],
+    "hosts down": lambda reader: list(checks.host_failures(reader)),
+    "asked": lambda reader: list(checks.asked_since(reader, 0.0)),
+    "issues": lambda reader: list(checks.issues_of(reader, 1, "broken-link")),
+    "runs with": lambda reader: checks.runs_with(reader, "broken-link"),
+    "issue pages": lambda reader: (checks.pages_with(reader, ["broken-link"]), checks.pages_by_code(reader)),
+    "crawled as": checks.crawled_as,
+    "visited": lambda reader: [checks.visit_time_s(reader, url_id(url)) for url in URLS],
+    "moved to places": checks.redirects_to_places,
+    "targets": lambda reader: checks.targets(reader, SITE),
+    "contenders": lambda reader: list(text_rows.contenders(reader)),
+    "equal texts": lambda reader: list(text_rows.same_texts(reader)),
+    "classified": text_rows.tally,
+    "pages by site": lambda reader: sorted(text_rows.sites_with_pages(reader).values()),
+    "page rows": lambda reader: [row._replace(body_id=0) for _, row in text_rows.page_rows(reader)],
+    "sources": lambda reader: text_rows.source_rows(reader, SITE),
+    "feeds": lambda reader: list(text_rows.feeds(reader)),
+    "links to sites": lambda reader: list(text_rows.cross_links_of(reader, url_id(HOME))),
+    "ends of runs": past_states.reasons_at_ends,
+    "answers": past_states.answers_by_run,
+    "past": past_of,
+    "recent": lambda reader: [row._replace(id=0) for row in crawl_reads.newest(reader.statements, 1, 50)],
+    "earlier pages": lambda reader: crawl_reads.pages_before(reader.statements, 1e12, 100),
+    "certificates": page_notes.certificates,
+    "paint": lambda reader: list(page_notes.rendering_measures(reader, SITE)),
+    "headers": lambda reader: [row[:2] for row in page_notes.page_headers(reader, SITE, 9, ("content-type",))],
+    "secure": lambda reader: page_notes.secure_pages(reader, 9),
+    "part headers": lambda reader: list(page_notes.part_headers(reader)),
+    "robots": lambda reader: page_notes.robots_of(reader, "https://e.org"),
+}
+
+
+def plain(value):
+    """Arrays and records as lists, so that answers can be compared."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if dataclasses.is_dataclass(value):
+        return [plain(getattr(value, field.name)) for field in dataclasses.fields(value)]
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("question", SITE_QUESTIONS)
+def test_both_answer_questions_of_analyses_alike(places, question):
+    ask, (folder, address) = SITE_QUESTIONS[question], places
+    with open_reader(folder) as one, open_reader(address) as other:
+        assert plain(ask(one)) == plain(ask(other))

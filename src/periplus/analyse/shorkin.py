@@ -21,6 +21,7 @@ from periplus.values import frozen
 # script's text and a style's text are one fragmenter each, so that cutting between fragmenters never splits them; a `>`
 # within a quoted value does not end a tag.
 
+Rows = dict[int, Ints32]  # columns by page
 Chains = Unsigned64  # the CRC32 of each chain, then its length in bytes, 32 bits each
 
 MIN_FRAGMENTERS_CHAIN = 6  # D2: the published value
@@ -157,7 +158,7 @@ class Index:
     wholes: Ints  # by page: bytes of all its chains
     labels: Ints32  # by shared chain: its column, -1 if it has none
     weights: Ints  # by column, bytes
-    rows: dict[int, Ints32]  # by page, ascending
+    rows: Rows  # by page, ascending
     postings: Ints32  # pages, ascending within a column
     begins: Ints  # start of each column in postings, and the end
     common: Mask  # by column
@@ -179,7 +180,7 @@ def shared_chains(pages: Sequence[Chains]) -> Chains:
 
 def first_index(pages: Sequence[Chains], shared: Chains) -> Index:
     """The index of all pages. shared: `shared_chains` of them."""
-    rows: dict[int, Ints32] = {}
+    rows: Rows = {}
     wholes = np.zeros(len(pages), np.int64)
     for page, held in enumerate(map(np.unique, pages)):
         rows[page] = _places(shared, held).astype(np.int32)
@@ -201,7 +202,7 @@ def smaller_index(index: Index, live: Mask) -> Index:
     return _build_index(rows, index.weights, index.labels, index.wholes)
 
 
-def _build_index(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes: Ints) -> Index:
+def _build_index(rows: Rows, weights: Ints, labels: Ints32, wholes: Ints) -> Index:
     merged, totals = _merge_columns(rows, weights)
     by_page = {page: _distinct(merged[row]) for page, row in rows.items()}
     postings, begins = _transpose(by_page, len(totals))
@@ -226,7 +227,7 @@ def _build_index(rows: dict[int, Ints32], weights: Ints, labels: Ints32, wholes:
     )
 
 
-def _merge_columns(rows: dict[int, Ints32], weights: Ints) -> tuple[Ints32, Ints]:
+def _merge_columns(rows: Rows, weights: Ints) -> tuple[Ints32, Ints]:
     """(new column of each old one, -1 for columns with fewer than two pages; weights of the new ones)."""
     draws = np.random.default_rng(_SEED).integers(0, 2**64, (len(rows), 2), np.uint64)
     sums = np.zeros((2, len(weights)), np.uint64)
@@ -250,7 +251,7 @@ def _distinct(columns: Ints32) -> Ints32:
     return np.unique(columns[columns >= 0])
 
 
-def _transpose(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
+def _transpose(rows: Rows, columns: int) -> tuple[Ints32, Ints]:
     """(the pages of each column, concatenated; where each column begins)."""
     flat = np.concatenate(list(rows.values())) if rows else np.zeros(0, np.int32)
     pages = np.repeat(np.fromiter(rows, np.int32, len(rows)), [len(row) for row in rows.values()])
@@ -259,7 +260,7 @@ def _transpose(rows: dict[int, Ints32], columns: int) -> tuple[Ints32, Ints]:
     return pages[order], np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _kinds(rows: dict[int, Ints32], sizes: Ints, count: int) -> tuple[Mask, Ints32]:
+def _kinds(rows: Rows, sizes: Ints, count: int) -> tuple[Mask, Ints32]:
     """(which columns are common; the kind of each page: pages of a kind have the same common columns).
 
     Columns of most pages are tried first. Columns distributed at random over pages would make each page a kind of its

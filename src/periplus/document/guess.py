@@ -11,11 +11,11 @@ from urllib.parse import quote_from_bytes
 
 from periplus.document.letters import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
 from periplus.document.trigrams import Trigrams
+from periplus.model.arrays import Floats, Ints, Ints32, Unsigned8, Unsigned32
 from periplus.values import frozen
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 # URL Standard, 1.3: special-query percent-encode set
@@ -412,12 +412,12 @@ class _Readings(NamedTuple):
     trigrams: Trigrams
     languages: tuple[str, ...]
     names: tuple[str, ...]
-    symbols: NDArray[np.int32]
-    shares: NDArray[np.int32]  # log-probability of the character among those with its symbol, in steps
-    cases: NDArray[np.int32]  # 0: not a letter, 1: lower case, 2: capital
-    chars: NDArray[np.uint32]
-    classes: NDArray[np.int64]  # of _SIGN_CLASSES
-    priors: NDArray[np.float64]  # [encodings, languages], nats; -inf: not written in it
+    symbols: Ints32
+    shares: Ints32  # log-probability of the character among those with its symbol, in steps
+    cases: Ints32  # 0: not a letter, 1: lower case, 2: capital
+    chars: Unsigned32
+    classes: Ints  # of _SIGN_CLASSES
+    priors: Floats  # [encodings, languages], nats; -inf: not written in it
 
 
 # Log-probability, in steps, of (no letter, lower case, capital) followed by (no letter, lower case, capital): capitals
@@ -489,7 +489,7 @@ def _class_of(char: str) -> int:
 
 
 @cache
-def _least_chances() -> NDArray[np.int32]:
+def _least_chances() -> Ints32:
     """In steps, by the classes of three characters."""
     import numpy as np
 
@@ -501,9 +501,7 @@ def _least_chances() -> NDArray[np.int32]:
     return least
 
 
-def _scores(
-    readings: _Readings, chosen: NDArray[np.int64], data: NDArray[np.uint8], places: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _scores(readings: _Readings, chosen: Ints, data: Unsigned8, places: Ints) -> Floats:
     """Log-likelihood, in nats, of the text at the places in each chosen encoding and language. [chosen, languages]"""
     import numpy as np
 
@@ -521,12 +519,12 @@ def _scores(
     return np.asarray(total + shared.sum(1)[:, None] / STEP)
 
 
-def _spread(places: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _spread(places: Ints, most: int) -> Ints:
     """At most `most` of the places, evenly spaced."""
     return places if len(places) <= most else places[:: -(-len(places) // most)]
 
 
-def _distinct(data: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
+def _distinct(data: Unsigned8, places: Ints) -> Ints:
     """One place for each distinct three bytes: repetitions in menus, titles or table rows are not
     additional evidence.
     """
@@ -576,7 +574,7 @@ def _by_letters(text: bytes, languages: tuple[str, ...], declared: Encoding | No
     return Guess(encoding, _lead(race, data), done, best / done, _against(race, data, declared) if declared else 0.0)
 
 
-def _against(race: list[_Runner], data: NDArray[np.uint8], declared: Encoding) -> float:
+def _against(race: list[_Runner], data: Unsigned8, declared: Encoding) -> float:
     """By how many nats the best is ahead of the declared encoding; 0.0 if both decode the text alike."""
     import numpy as np
 
@@ -607,7 +605,7 @@ def _rank_candidates(standing: _Standing) -> list[_Runner]:
 
 
 # By script: the remaining encodings, and their scores [encodings, languages]
-_Standing = dict[str, tuple["NDArray[np.int64]", "NDArray[np.float64]"]]
+_Standing = dict[str, tuple["Ints", "Floats"]]
 
 
 def _drop_trailing(standing: _Standing, least: float) -> _Standing:
@@ -619,9 +617,7 @@ def _drop_trailing(standing: _Standing, least: float) -> _Standing:
     return left
 
 
-def _start(
-    data: NDArray[np.uint8], places: NDArray[np.int64], languages: tuple[str, ...], declared: Encoding | None
-) -> _Standing:
+def _start(data: Unsigned8, places: Ints, languages: tuple[str, ...], declared: Encoding | None) -> _Standing:
     """Scores before any byte outside ASCII is read: frequency of the encodings, hints, and language of the
     ASCII text.
     """
@@ -643,7 +639,7 @@ def _start(
     return started
 
 
-def _lead(race: list[_Runner], data: NDArray[np.uint8]) -> float:
+def _lead(race: list[_Runner], data: Unsigned8) -> float:
     """By how many nats the best is ahead of the next one with a different result."""
     import numpy as np
 

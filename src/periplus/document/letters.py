@@ -10,11 +10,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from periplus.document.trigrams import Trigrams
+from periplus.model.arrays import Floats, Ints32, Unsigned8
 from periplus.values import frozen
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 # Each script has an alphabet of symbols: first the kinds of signs common to all scripts, then its lower-case letters.
@@ -129,11 +129,11 @@ def trigrams_of(script: str) -> Trigrams:
 
 def log_chances(
     trigrams: Trigrams,
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    third: NDArray[np.int32],
-    least: NDArray[np.int32] | None = None,
-) -> NDArray[np.float64]:
+    first: Ints32,
+    second: Ints32,
+    third: Ints32,
+    least: Ints32 | None = None,
+) -> Floats:
     """Log-likelihood, in nats, of each third symbol given the two before it, summed over the last axis.
 
     [..., languages]
@@ -158,7 +158,7 @@ def log_chances(
 
 
 @cache
-def frequent_of(language: str) -> NDArray[np.uint8]:
+def frequent_of(language: str) -> Unsigned8:
     """-log probability of each of 65,536 characters in an East Asian language, in quarters of a nat; 0 for ASCII."""
     import numpy as np
 

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import TypeAlias
 
 from periplus.settings import PRODUCT_TOKEN
 from periplus.values import frozen
@@ -48,6 +49,8 @@ class RobotsVerdict:
 
 
 FREE = RobotsVerdict(True)
+RuleMatch: TypeAlias = tuple[int, RobotsVerdict]
+"""(rank of a rule, its verdict)."""
 
 
 @frozen
@@ -112,10 +115,10 @@ class RobotsGroup:
     prefixes: tuple[str, ...]  # ascending
     parents: tuple[int, ...]  # the longest other prefix of this prefix; -1: none
     # the best rule without `*` and `$` for each prefix or its parents, with its rank
-    plain: tuple[tuple[int, RobotsVerdict], ...]
+    plain: tuple[RuleMatch, ...]
     wild: tuple[tuple[tuple[int, str, Wildcard], ...], ...]  # by prefix: (rank, a part that must occur, rule)
     wild_parents: tuple[int, ...]  # as parents, but only prefixes with wildcards
-    whole: dict[str, tuple[int, RobotsVerdict]]  # rules that end with `$` and have no `*`
+    whole: dict[str, RuleMatch]  # rules that end with `$` and have no `*`
 
     def decide(self, path_and_query: str) -> RobotsVerdict:
         """Whether a path may be fetched.
@@ -130,7 +133,7 @@ class RobotsGroup:
         best = self._best(path)
         return best[1] if bare == path else max(best, self._best(bare), key=lambda match: match[0])[1]
 
-    def _best(self, path: str) -> tuple[int, RobotsVerdict]:
+    def _best(self, path: str) -> RuleMatch:
         best = self.whole.get(path, (0, FREE))
         place = bisect_right(self.prefixes, path) - 1
         while place >= 0 and not path.startswith(self.prefixes[place]):
@@ -296,8 +299,8 @@ def _with_bare_query(text: str) -> str:
 
 def _build_index(rules: Iterable[RobotsRule], crawl_delay: float | None) -> RobotsGroup:
     """Builds the index of the rules."""
-    plain: dict[str, tuple[int, RobotsVerdict]] = {}
-    whole: dict[str, tuple[int, RobotsVerdict]] = {}
+    plain: dict[str, RuleMatch] = {}
+    whole: dict[str, RuleMatch] = {}
     wild: dict[str, list[tuple[int, str, Wildcard]]] = {}
     for rule in rules:
         if not rule.parts:
@@ -312,7 +315,7 @@ def _build_index(rules: Iterable[RobotsRule], crawl_delay: float | None) -> Robo
                 exact[first] = rule.rank, rule.verdict
     prefixes = tuple(sorted({*plain, *wild}))
     parents: list[int] = []
-    best_plain: list[tuple[int, RobotsVerdict]] = []
+    best_plain: list[RuleMatch] = []
     wild_parents: list[int] = []
     chain: list[int] = []  # the prefixes of the current one
     for place, prefix in enumerate(prefixes):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import TypeAlias
 from urllib.parse import quote
 
 from periplus.model.audit import Fault, FaultNote, Issue, IssueKind, KindSum, Severity, SharedCause
@@ -16,9 +17,11 @@ from periplus.settings import VERSION
 # programs one issue a row.
 
 LISTED_ISSUES = 5  # issues of one cause that are listed: enough to find the template they come from
+Kinds: TypeAlias = Mapping[str, IssueKind]
+"""Kinds of issues by code."""
 
 
-def issue_row(issue: Issue, kinds: Mapping[str, IssueKind]) -> tuple[str | int | None, ...]:
+def issue_row(issue: Issue, kinds: Kinds) -> tuple[str | int | None, ...]:
     """For tables: one value a column of ISSUES."""
     kind = kinds[issue.code]
     row = (issue.url, issue.severity.value, kind.category.value, issue.code, kind.title, issue.detail)
@@ -36,7 +39,7 @@ def place_of(issue: Issue) -> str:
 
 
 def fault_row(
-    fault: Fault, kinds: Mapping[str, IssueKind], note: FaultNote | None = None, since: float | None = None
+    fault: Fault, kinds: Kinds, note: FaultNote | None = None, since: float | None = None
 ) -> tuple[str | int | None, ...]:
     """For tables: one value a column of FAULTS. since: when the first check that saw it began."""
     kind = kinds[fault.code]
@@ -90,7 +93,7 @@ def _line(fault: Fault) -> str:
 LISTED_PAGES = 100  # pages of one cause in its case: servers show the text whole
 
 
-def junit(faults: Sequence[Fault], kinds: Mapping[str, IssueKind], *, name: str = "periplus") -> Iterator[str]:
+def junit(faults: Sequence[Fault], kinds: Kinds, *, name: str = "periplus") -> Iterator[str]:
     """The file in pieces.
 
     A kind is a suite and a cause a case; errors are failures, the rest is skipped cases with their text.
@@ -143,7 +146,7 @@ MOST = 10  # annotations of one severity that GitHub shows of one step; it drops
 _COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
 
 
-def github(faults: Iterable[Fault], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
+def github(faults: Iterable[Fault], kinds: Kinds) -> Iterator[str]:
     """`::error title=...::message`, in the order given; of each severity the first MOST,
     then a notice of how many are left out.
     """
@@ -198,7 +201,7 @@ def _property(text: str) -> str:
 # An audit for programs that jump to places in files: a line each, as compilers write them, and SARIF.
 
 
-def gcc(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
+def gcc(issues: Iterable[Issue], kinds: Kinds) -> Iterator[str]:
     """`FILE:LINE:COLUMN: GRADE: MESSAGE [CODE]`, which editors and their problem matchers read. Without a place in the
     source line and column are 1: the form has no other word for the whole file."""
     for issue in issues:
@@ -208,7 +211,7 @@ def gcc(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str
         )
 
 
-def _sentence(issue: Issue, kinds: Mapping[str, IssueKind]) -> str:
+def _sentence(issue: Issue, kinds: Kinds) -> str:
     about = (issue.related, f'"{issue.anchor}"' if issue.anchor else "", issue.detail)
     return ": ".join(filter(None, (kinds[issue.code].title, " ".join(filter(None, about)))))
 
@@ -217,7 +220,7 @@ _URI = "/:?#[]@!$&'()*+,;=%~"  # of an address nothing is escaped that is so alr
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note"}
 
 
-def sarif(issues: Iterable[Issue], kinds: Mapping[str, IssueKind]) -> Iterator[str]:
+def sarif(issues: Iterable[Issue], kinds: Kinds) -> Iterator[str]:
     """The file in pieces: SARIF 2.1.0 (OASIS), one result an issue, as GitHub's code scanning and editors read it.
 
     A region is left out where the place in the source is not known; columns count characters.

@@ -39,6 +39,8 @@ MOST_OCCURRENCES = 200  # counted per word: a long page has `the` ten thousand t
 BLOCK_CHARS = 5_000  # characters read per block: code may have a hundred thousand
 MOST_READ = 20  # blocks in which matches are located, most promising first
 Marks = tuple[tuple[int, int], ...]
+Hit = tuple[int, int, int]  # start and end of a match, number of the word
+Hits = list[Hit]
 _ELLIPSIS = "…"
 _BEGIN = re.compile("\n")  # start of a block in the output of `FormMarker.marked`
 _LINE_FEED = ord("\n")
@@ -96,12 +98,12 @@ class Highlighter:
         words = len(self._terms) + len(self._runs)
         return words + 0.6 * (words - 1) + 0.3
 
-    def hits(self, text: str, language: str) -> list[tuple[int, int, int]]:
+    def hits(self, text: str, language: str) -> Hits:
         """(start, end, word number) of the matches in a text, in order."""
         line, algorithm = ascii_line(text), algorithm_of(language)
         if line is not None and algorithm in _SUFFIX_STEMMERS and not self._runs and not _SIGNS.search(line):
             return self._ascii_hits(line, algorithm, language)
-        verdicts, hits = self._verdicts.setdefault(language, {}), list[tuple[int, int, int]]()
+        verdicts, hits = self._verdicts.setdefault(language, {}), Hits()
         initials = self._initials(algorithm)
         for written, start, end in units(text):
             if initials and written[0] not in initials and written[0].isascii():
@@ -122,7 +124,7 @@ class Highlighter:
             return set()
         return {stretch[0] for _, stretches in self._stretches_of(algorithm) for stretch in stretches}
 
-    def _ascii_hits(self, line: str, algorithm: str, language: str) -> list[tuple[int, int, int]]:
+    def _ascii_hits(self, line: str, algorithm: str, language: str) -> Hits:
         """As `hits`, for an `ascii_line` without signs: examines only words that contain a stretch."""
         spaced = f" {line.translate(_ONLY_WORDS)} "
         hits = {}
@@ -192,7 +194,7 @@ class Highlighter:
     def marks(self, text: str, language: str) -> Marks:
         return tuple((start, end) for start, end, _ in self.hits(text, language))
 
-    def _run_hits(self, text: str, begin: int, end: int) -> list[tuple[int, int, int]]:
+    def _run_hits(self, text: str, begin: int, end: int) -> Hits:
         stretch = text[begin:end].lower()
         runs = (
             (match.span(), number)
@@ -367,7 +369,7 @@ def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str
     ample = -highlighter.ample
     order = np.argsort(np.maximum(-worths, ample), kind="stable")[:MOST_READ]
     # (negative worth, number): of equal blocks the earlier wins
-    best, best_hits = (9.0, 0), list[tuple[int, int, int]]()
+    best, best_hits = (9.0, 0), Hits()
     shown = ""
     for bound in zip((-worths[order]).tolist(), numbers[order].tolist(), strict=True):
         if bound > best and bound[0] > ample:
@@ -394,7 +396,7 @@ def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str
     return None
 
 
-def _worth(hits: Sequence[tuple[int, int, int]], kind: int, text: str, content: bool) -> float:
+def _worth(hits: Sequence[Hit], kind: int, text: str, content: bool) -> float:
     """Worth of a block: distinct words within one stretch; adjacent words in the order of the query count more."""
     start = _best_start(hits)
     near = [hit for hit in hits if start <= hit[0] < start + CHARS - BEFORE]
@@ -417,7 +419,7 @@ def _combine_worth(words: int, beside: int, kind: int, chars: int, content: bool
     return words + 0.6 * beside + length * 0.5 + _KIND_COUNTS.get(kind, 0.0) - (0.0 if content else 2.0)
 
 
-def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
+def _best_start(hits: Sequence[Hit]) -> int:
     """Start of the stretch with the most distinct words."""
     best = (0, 0)
     for start, _, _ in hits[:100]:
@@ -426,7 +428,7 @@ def _best_start(hits: Sequence[tuple[int, int, int]]) -> int:
     return -best[1]
 
 
-def _cut(kind: int, text: str, hits: Sequence[tuple[int, int, int]]) -> Snippet:
+def _cut(kind: int, text: str, hits: Sequence[Hit]) -> Snippet:
     """The text around the matches, cut between words."""
     text = text.rstrip(_PERMALINK)
     start = max(0, _best_start(hits) - BEFORE) if hits and len(text) > CHARS else 0

@@ -18,6 +18,7 @@ import numpy as np
 
 from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.extras import extra_needed
+from periplus.model.arrays import Floats32, Ints
 from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
 from periplus.urls.canonical import canonical, url_id
@@ -45,9 +46,9 @@ class Vectors:
 
     note: VectorNote
     matrix: NDArray[np.float16]
-    pages: NDArray[np.int64]
+    pages: Ints
 
-    def scores(self, vector: Sequence[float]) -> NDArray[np.float32]:
+    def scores(self, vector: Sequence[float]) -> Floats32:
         """Cosine of each row with the vector, in row order. Raises UsageError if the dimensions differ."""
         target = unit(vector, self.note.dimensions)
         scores = np.empty(len(self.pages), np.float32)
@@ -85,7 +86,7 @@ class Vectors:
         return [float(number) for number in self.matrix[rows].astype(np.float32).mean(axis=0)]
 
 
-def _top_indices(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
+def _top_indices(scores: Floats32, most: int) -> NDArray[np.intp]:
     """Indices of the greatest scores, descending; ties in index order."""
     if most < len(scores):
         places = np.sort(np.argpartition(scores, len(scores) - most)[len(scores) - most :])
@@ -94,7 +95,7 @@ def _top_indices(scores: NDArray[np.float32], most: int) -> NDArray[np.intp]:
     return places[np.argsort(-scores[places], kind="stable")]
 
 
-def unit(vector: Sequence[float], dimensions: int) -> NDArray[np.float32]:
+def unit(vector: Sequence[float], dimensions: int) -> Floats32:
     """The vector scaled to length 1. Raises UsageError if the dimensions differ or the length is 0 or not finite."""
     row = np.asarray(vector, np.float32)
     length = float(np.linalg.norm(row))
@@ -180,9 +181,7 @@ def take_in(
     return note
 
 
-def _with_pages(
-    keys: Sequence[str | None], block: NDArray[np.floating[Any]]
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def _with_pages(keys: Sequence[str | None], block: NDArray[np.floating[Any]]) -> tuple[Ints, Floats32]:
     """(pages, unit vectors) of the rows that have both. Raises UsageError for numbers that are not finite."""
     if not np.isfinite(block).all():
         raise UsageError("the file has vectors with numbers that are not finite")

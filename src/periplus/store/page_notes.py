@@ -71,11 +71,11 @@ def page_headers(
 def part_headers(reader: CollectionReader) -> Iterator[tuple[Url, Headers]]:
     """Headers of the latest successful response to HEAD, for each URL checked by HEAD."""
     find = (
-        "SELECT text, head, max(id) FROM visit WHERE purpose = 'head' AND text IS NOT NULL AND outcome = 'fetched'"
-        " AND status = 200 AND head IS NOT NULL GROUP BY text"
+        "SELECT text, head FROM visit WHERE purpose = 'head' AND text IS NOT NULL AND outcome = 'fetched'"
+        " AND status = 200 AND head IS NOT NULL ORDER BY id"
     )
-    for url, head, _ in reader.stream(find):
-        yield Url(url), unpack_headers(head)
+    latest: dict[str, bytes] = dict(reader.stream(find))
+    return ((Url(url), unpack_headers(head)) for url, head in latest.items())
 
 
 def rendering_measures(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, float | None, float | None]]:

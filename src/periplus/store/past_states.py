@@ -69,15 +69,16 @@ def answers_by_run(reader: CollectionReader) -> dict[int, tuple[int | None, floa
 def reasons_at_ends(reader: CollectionReader) -> dict[int, Counter[str]]:
     """Number of URLs by reason at the end of each run."""
     runs_begun = reader.statements.rows("SELECT id, started FROM run ORDER BY id")
+    greatest = reader.statements.dialect.greatest
     first_run = "(SELECT count(*) FROM run r WHERE r.started <= u.first_seen)"
-    came = f"SELECT max({first_run}, 1), u.reason, count(*) FROM url u GROUP BY 1, 2"
+    came = f"SELECT {greatest}({first_run}, 1), u.reason, count(*) FROM url u GROUP BY 1, 2"
     counts: list[Counter[str]] = [Counter() for _ in runs_begun]
     for place, reason, urls in reader.stream(came):  # first assume that the current reason never changed
         counts[place - 1][reason] += urls
     for earlier, later in pairwise(counts):
         later.update(earlier)
     past = (
-        f"SELECT h.url_id, h.run_id, h.reason, u.reason, max({first_run}, 1) FROM url_history h"
+        f"SELECT h.url_id, h.run_id, h.reason, u.reason, {greatest}({first_run}, 1) FROM url_history h"
         " JOIN url u ON u.id = h.url_id ORDER BY h.url_id, h.run_id"
     )
     places = {run_id: place for place, (run_id, _) in enumerate(runs_begun)}
@@ -98,9 +99,10 @@ UrlPast = dict[int, tuple[str, str, int]]  # id: reason, rule, status
 def url_past(reader: CollectionReader, moment: RunEnd) -> UrlPast:
     """URLs with another state at that time: the earliest later history row applies."""
     find = (
-        "SELECT url_id, reason, rule, coalesce(status, 0), min(run_id) FROM url_history"
-        " WHERE run_id > ? GROUP BY url_id"
+        "SELECT url_id, reason, rule, coalesce(status, 0) FROM url_history WHERE run_id > ?"
+        " ORDER BY url_id DESC, run_id DESC"
     )
+    # of several rows of a URL, a dictionary keeps the last: that of the earliest run
     return {row[0]: row[1:4] for row in reader.stream(find, (moment.run_id,))}
 
 
@@ -160,11 +162,11 @@ def site_pages(reader: CollectionReader, site: SiteKey, moment: RunEnd) -> dict[
         f" JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
     )
     then = (
-        f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)}, min(h.run_id) FROM page_history h"
-        " WHERE h.run_id > ? GROUP BY h.url_id"
+        f"SELECT h.url_id, {', '.join(f'h.{name}' for name in PAST_FIELDS)} FROM page_history h"
+        " WHERE h.run_id > ? ORDER BY h.url_id DESC, h.run_id DESC"
     )
     values: dict[int, Row] = {row[0]: row[1:] for row in reader.stream(now, (site,))}
-    return values | {row[0]: row[1:-1] for row in reader.stream(then, (moment.run_id,)) if row[0] in values}
+    return values | {row[0]: row[1:] for row in reader.stream(then, (moment.run_id,)) if row[0] in values}
 
 
 def ids_at(reader: CollectionReader, reasons: Iterable[Reason], past: UrlPast) -> Ints:

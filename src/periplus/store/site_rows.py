@@ -206,10 +206,11 @@ _TALLY_COLUMNS = {"host": "h.key", "media_type": "p.media_type", "charset": "p.c
 
 def tallies(reader: CollectionReader, site: SiteKey, by: str) -> tuple[Tally, ...]:
     """Number and total size of the site's fetched pages by host, media_type, charset or language; most pages first."""
+    column, order = _TALLY_COLUMNS[by], reader.statements.dialect.text_order
     find = (
-        f"SELECT {_TALLY_COLUMNS[by]}, count(*), CAST(sum(p.size) AS bigint) FROM url u"
-        " CROSS JOIN page p ON p.url_id = u.id JOIN host h ON h.id = u.host_id"
-        f" WHERE {SITE_OF_URL} AND {HAS_PAGE} GROUP BY 1 ORDER BY 2 DESC, 1{reader.statements.dialect.text_order}"
+        f"SELECT {column}, count(*), CAST(sum(p.size) AS bigint) FROM url u CROSS JOIN page p ON p.url_id = u.id"
+        f" JOIN host h ON h.id = u.host_id WHERE {SITE_OF_URL} AND {HAS_PAGE}"
+        f" GROUP BY 1 ORDER BY 2 DESC, {column}{order}"
     )
     from periplus.model.results import Tally  # crawls do not load the values of reports
 
