@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 GROUP = "periplus.features"
 OURS = "periplus"
+_SCHEMES = frozenset({"postgresql", "postgres"})  # named without a feature too, so that a message says what is missing
 
 
 class CommandEntry(NamedTuple):
@@ -255,9 +256,6 @@ def loaded(field: str, kind: type[T], start: str = "") -> Mapping[str, tuple[str
     start: only names that begin with this.
     """
     return _load_all((row for name, row in parts(field).items() if name.startswith(start)), kind)
-
-
-_SCHEMES = frozenset({"postgresql", "postgres"})  # named without a feature too, so that a message says what is missing
 
 
 def is_address(text: str) -> bool:

@@ -30,6 +30,14 @@ DELAY_FLOOR_S = 0.5  # the minimum delay for hosts that are not declared as the 
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # not allowed in settings and header lines
+# a row in `about` of a group: name, optionally LOW..HIGH, unit and CHOICE|CHOICE, then the description
+_ROW = re.compile(
+    r"^ {8}(\w+)(?: (-?[\d.]+)\.\.([\d.]+))?(?: ([^\s|:]+))?(?: (\w+(?:\|\S+)+))?: (.+(?:\n {12}.+)*)", re.MULTILINE
+)
+# tables of periplus.toml; [[site]] and [[script]]: see `urls.parameters`; [segments]: `analyse.segments`; [extract]:
+# `document.extraction`
+FILE_TABLES = ("settings", "site", "script", "segments", "extract", "presets", "login")
+ABOUT = "about"  # key of a preset's description
 
 
 @frozen
@@ -346,12 +354,6 @@ class SettingRow:
         return "--" + self.name.removesuffix("_s").replace("_", "-")
 
 
-# a row in `about` of a group: name, optionally LOW..HIGH, unit and CHOICE|CHOICE, then the description
-_ROW = re.compile(
-    r"^ {8}(\w+)(?: (-?[\d.]+)\.\.([\d.]+))?(?: ([^\s|:]+))?(?: (\w+(?:\|\S+)+))?: (.+(?:\n {12}.+)*)", re.MULTILINE
-)
-
-
 @cache
 def rows() -> tuple[SettingRow, ...]:
     """The rows of the table, in the order of the groups."""
@@ -423,11 +425,6 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
     matches = get_close_matches(name.strip("-").replace("-", "_"), list(names), 1, 0.6)
     return f" (is it {matches[0]}?)" if matches else ""
-
-
-# tables of periplus.toml; [[site]] and [[script]]: see `urls.parameters`; [segments]: `analyse.segments`; [extract]:
-# `document.extraction`
-FILE_TABLES = ("settings", "site", "script", "segments", "extract", "presets", "login")
 
 
 def read_tables(path: Path) -> dict[str, Any]:
@@ -582,7 +579,6 @@ PRESETS = (
 )
 """Built-in presets. A user's presets are in periplus.toml, as [presets.NAME], and override built-in
 ones of the same name."""
-ABOUT = "about"  # key of a preset's description
 
 
 def read_presets(paths: Iterable[Path]) -> dict[str, SettingPreset]:

@@ -43,6 +43,9 @@ _MARK = re.compile(r"[\\`*\[\]~]|(?<![^\W_])_|_(?![^\W_])|<|&(?=#?\w+;)")
 _LINE_MARK = re.compile(r"^(\s*)(?:(\d{1,9})([.)])(?=\s|$)|(#{1,6}(?=\s|$)|[+-](?=\s|$)|>|=+\s*$|-{3,}\s*$))")
 _SPACE = re.compile(r"[ \t\n\r\f]+")
 _BREAK = "\\\n"
+_CELL_BREAKERS = frozenset({"table", "hr", "form", *_HEADINGS})
+_CELL_LISTS = frozenset({"pre", "ul", "ol", "dl", "blockquote"})
+_CELL_CHARS = 600  # a longer cell with lists lays out the page, unless the table has heads
 
 
 def inline_text(text: str) -> str:
@@ -415,11 +418,6 @@ def _parent(element: etree._Element) -> etree._Element:
 
 def _table_of(row: etree._Element) -> etree._Element | None:
     return next((above for above in row.iterancestors() if _tag(above) == "table"), None)
-
-
-_CELL_BREAKERS = frozenset({"table", "hr", "form", *_HEADINGS})
-_CELL_LISTS = frozenset({"pre", "ul", "ol", "dl", "blockquote"})
-_CELL_CHARS = 600  # a longer cell with lists lays out the page, unless the table has heads
 
 
 def _lays_out(cells: Sequence[Sequence[etree._Element]]) -> bool:

@@ -61,6 +61,32 @@ _CONDITION = (
     "Conditions on columns: `value` equals, `~part` contains; for numbers `404`, `4xx`, `100..200`; for times a prefix "
     "such as `2026-11`; `yes` or `no`; `-` is empty; a leading `!` negates"
 )
+_HIT = {
+    "url": text_schema("the page"), "title": text_schema("its title"), "snippet": text_schema("matching passage"),
+    "collection": text_schema("its collection"),
+    "score": {"type": "number"}, "site": text_schema("its site"), "media_type": text_schema("its type"),
+    "language": text_schema("its language"), "when": text_schema("Last-Modified of the server, else time of fetching"),
+    "same_text_at": {"type": "array", "items": {"type": "string"}},
+}  # fmt: skip
+_LINK_COLUMNS = (
+    "source",
+    "target",
+    "anchor",
+    "kind",
+    "position",
+    "nofollow",
+    "target_reason",
+    "target_status",
+    "times",
+)
+_LINK_FILTERS = ("kind", "position", "nofollow", "internal", "target_state", "target_status")
+_FAULT_FILTERS = ("severity", "category", "code", "decision", "assignee")
+SEVERITIES = ("error", "warning", "notice")
+_LISTS = ("added", "removed", "changed", "links_added", "links_removed", "moves", "branches")
+_READS_PAGES = "reads the pages, which takes up to half a minute for a large collection"
+_RESULTS = {name: result for name, result in result_tables().items() if result.subject}
+_ROW_TABLES = TABLES | {name: result.table for name, result in result_tables().items() if not result.subject}
+_TABLE_COLUMNS = "; ".join(f"{name}: {', '.join(table.names)}" for name, table in _ROW_TABLES.items())
 
 
 def _filter_schemas(table: Table, names: Iterable[str]) -> dict[str, Schema]:
@@ -154,15 +180,6 @@ def _search(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     return rows_answer(origin, rows, first, has_more=first + len(result.hits) < result.total and bool(result.hits))
 
 
-_HIT = {
-    "url": text_schema("the page"), "title": text_schema("its title"), "snippet": text_schema("matching passage"),
-    "collection": text_schema("its collection"),
-    "score": {"type": "number"}, "site": text_schema("its site"), "media_type": text_schema("its type"),
-    "language": text_schema("its language"), "when": text_schema("Last-Modified of the server, else time of fetching"),
-    "same_text_at": {"type": "array", "items": {"type": "string"}},
-}  # fmt: skip
-
-
 def _page(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, place = served.place(arguments.get("collection", ""))
     form, first, most = arguments.get("as", "markdown"), first_of(arguments), arguments.get("limit", TEXT_CHARS)
@@ -196,20 +213,6 @@ def _map(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
         return ToolAnswer({"collection": name, "site": site.key}, "\n".join(lines)[:TEXT_CHARS_MOST])
 
 
-_LINK_COLUMNS = (
-    "source",
-    "target",
-    "anchor",
-    "kind",
-    "position",
-    "nofollow",
-    "target_reason",
-    "target_status",
-    "times",
-)
-_LINK_FILTERS = ("kind", "position", "nofollow", "internal", "target_state", "target_status")
-
-
 def _links(end: str) -> Callable[[ServedCollections, Arguments], ToolAnswer]:
     """Links of a page: to it (`target`), or from it (`source`)."""
 
@@ -223,10 +226,6 @@ def _links(end: str) -> Callable[[ServedCollections, Arguments], ToolAnswer]:
     return answer
 
 
-_FAULT_FILTERS = ("severity", "category", "code", "decision", "assignee")
-SEVERITIES = ("error", "warning", "notice")
-
-
 def _faults(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     conditions = {name: arguments[name] for name in _FAULT_FILTERS if arguments.get(name)}
     return _table(served, arguments, FAULTS.name, conditions)
@@ -235,9 +234,6 @@ def _faults(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 def _rows(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     where = {name: str(text) for name, text in arguments.get("where", {}).items()}
     return _table(served, arguments, arguments["table"], where, tuple(arguments.get("columns", ())))
-
-
-_LISTS = ("added", "removed", "changed", "links_added", "links_removed", "moves", "branches")
 
 
 def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
@@ -263,9 +259,6 @@ def _survey(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     picked = list(islice(rows, first, first + most + 1))
     shown_rows = [dict(zip(table.names, row, strict=True)) for row in picked[:most]]
     return rows_answer({"collection": name, "table": table.name}, shown_rows, first, has_more=len(picked) > most)
-
-
-_READS_PAGES = "reads the pages, which takes up to half a minute for a large collection"
 
 
 def _time_limit(served: ServedCollections) -> Callable[..., None]:
@@ -315,9 +308,6 @@ def _duplicates(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     return rows_answer(origin, rows, first, has_more=first + most < len(result.groups))
 
 
-_RESULTS = {name: result for name, result in result_tables().items() if result.subject}
-
-
 def _results(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     _, folder = served.folder(arguments.get("collection", ""))
     kind, which = arguments["table"], arguments.get("name", "")
@@ -330,8 +320,6 @@ def _results(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     return _table(served, arguments, f"{kind}:{which}", where)
 
 
-_ROW_TABLES = TABLES | {name: result.table for name, result in result_tables().items() if not result.subject}
-_TABLE_COLUMNS = "; ".join(f"{name}: {', '.join(table.names)}" for name, table in _ROW_TABLES.items())
 TOOLS = {
     tool.name: tool
     for tool in (

@@ -46,6 +46,13 @@ from periplus_archives.exchanges import Filler, exchanges, shared_bodies
 from periplus_archives.files import CUTS, ArchiveFile, ArchiveReader, Payloads, archive_files, main_page, seconds_of
 from periplus_archives.wacz import WaczNote, write_wacz
 
+BLOCK_MARGIN_BYTES = 65_536  # room for the HTTP header before the body
+LOOK_RECORDS = 200  # records between two calls of `watch`
+# Settings accepted from an archive. Others (limits, patterns) could be crafted to harm the importer.
+ACCEPTED_SETTINGS = ("scope", "max_depth")
+GAP_S = 86_400.0  # files of one crawl follow each other sooner than this; captures of other dates seldom do
+_ONCE = Politeness(retries=0)  # reading an archive again gives the same result
+
 
 def export_warc(
     folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False
@@ -115,13 +122,6 @@ def _note(record: RunRecord) -> RunNote:
 #
 # States and reasons are those of a crawl. A URL that pages link to but the archive lacks is `discovered`, reason
 # not-in-archive. No crawl fetches it on its own; `periplus crawl` with a start on its site does.
-
-BLOCK_MARGIN_BYTES = 65_536  # room for the HTTP header before the body
-LOOK_RECORDS = 200  # records between two calls of `watch`
-# Settings accepted from an archive. Others (limits, patterns) could be crafted to harm the importer.
-ACCEPTED_SETTINGS = ("scope", "max_depth")
-GAP_S = 86_400.0  # files of one crawl follow each other sooner than this; captures of other dates seldom do
-_ONCE = Politeness(retries=0)  # reading an archive again gives the same result
 
 
 @frozen

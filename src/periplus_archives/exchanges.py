@@ -40,6 +40,18 @@ LEFT JOIN rendering g ON g.url_id = p.url_id
 LEFT JOIN body b ON b.id = p.body_id AND length(b.data) > 0
 WHERE v.outcome <> 'skipped' ORDER BY v.id
 """  # noqa: E501
+_WITH_BODY = (
+    "SELECT u.id, u.text, p.media_type, p.charset FROM page p JOIN url u ON u.id = p.url_id"
+    " JOIN body b ON b.id = p.body_id AND length(b.data) > 0"
+    f" WHERE u.reason IN {any_of(FETCHED_REASONS)} ORDER BY u.text"
+)
+_CLICKS = any_of(CLICK_KINDS)
+_TARGETS = (
+    "SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target"
+    " JOIN host h ON h.id = u.host_id"
+    f" WHERE l.source = ? AND l.kind IN {_CLICKS} AND NOT l.nofollow"
+)
+_BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 
 
 def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
@@ -54,13 +66,6 @@ def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
                 body, body_id = unpack_original(sent), 0
             visit: _VisitColumns = row[:10]
             yield Exchange(*visit, unpack_headers(row[10]), body, cut, body_id)
-
-
-_WITH_BODY = (
-    "SELECT u.id, u.text, p.media_type, p.charset FROM page p JOIN url u ON u.id = p.url_id"
-    " JOIN body b ON b.id = p.body_id AND length(b.data) > 0"
-    f" WHERE u.reason IN {any_of(FETCHED_REASONS)} ORDER BY u.text"
-)
 
 
 def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, str, str]]:
@@ -84,14 +89,6 @@ def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
 
 
 # Completions are stored one by one, in large transactions.
-
-_CLICKS = any_of(CLICK_KINDS)
-_TARGETS = (
-    "SELECT l.target, l.kind = 'redirect', h.site_id FROM link l JOIN url u ON u.id = l.target"
-    " JOIN host h ON h.id = u.host_id"
-    f" WHERE l.source = ? AND l.kind IN {_CLICKS} AND NOT l.nofollow"
-)
-_BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 
 
 class Filler:

@@ -25,6 +25,14 @@ MASK = "[masked]"
 # text within these elements is not visible to readers, so it is no sign
 _UNSEEN = re.compile(r"<(script|style|template)\b.*?</\1\s*>", re.IGNORECASE | re.DOTALL)
 _LABELS = ("value", "title", "aria-label", "alt")  # labels of buttons and images without text
+LOGOUT_WORDS = frozenset({
+    "logout", "logoff", "signout", "signoff", "abmelden", "ausloggen", "deconnexion", "odhlasit", "odhlaseni",
+    "kijelentkezes", "cerrarsesion", "disconnect", "delete", "remove", "destroy", "erase", "purge", "trash", "drop",
+    "unsubscribe", "deactivate", "disable", "revoke", "cancel", "uninstall", "wipe", "loschen", "entfernen",
+    "supprimer", "eliminar", "borrar", "smazat", "odstranit", "torles",
+})  # fmt: skip
+"""URLs with these words are not requested by a signed-in crawl, since a GET may log out or delete."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 class LoginError(PeriplusError):
@@ -102,15 +110,6 @@ class Login:
 
 
 # Links that end the session or delete something ----------------------------------------------------------------------
-
-LOGOUT_WORDS = frozenset({
-    "logout", "logoff", "signout", "signoff", "abmelden", "ausloggen", "deconnexion", "odhlasit", "odhlaseni",
-    "kijelentkezes", "cerrarsesion", "disconnect", "delete", "remove", "destroy", "erase", "purge", "trash", "drop",
-    "unsubscribe", "deactivate", "disable", "revoke", "cancel", "uninstall", "wipe", "loschen", "entfernen",
-    "supprimer", "eliminar", "borrar", "smazat", "odstranit", "torles",
-})  # fmt: skip
-"""URLs with these words are not requested by a signed-in crawl, since a GET may log out or delete."""
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 def avoidance_reason(url: Url, login: Login) -> str:

@@ -34,6 +34,11 @@ _READ_ERRORS = (
     LookupError,
     OverflowError,
 )
+_DOCX_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
+_HEADING_STYLE = re.compile(r"heading\s*([1-6])$", re.I)
+_FIELD_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"', re.I)
+_SPACES_MOST = 100  # of one `text:s`, which has a repeat count
+CHAPTERS_MOST = 2_000
 
 
 class Archive:
@@ -157,10 +162,6 @@ def _convert(body: bytes, read: Callable[[Archive], tuple[Sequence[str], etree._
 
 # DOCX. Source: ECMA-376, part 1, 17 (WordprocessingML).
 
-_DOCX_PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
-_HEADING_STYLE = re.compile(r"heading\s*([1-6])$", re.I)
-_FIELD_LINK = re.compile(r'\s*HYPERLINK\s+"([^"]+)"', re.I)
-
 
 def _docx(archive: Archive) -> tuple[list[str], etree._Element | None]:
     headings = _heading_styles(archive.tree("word/styles.xml"))
@@ -260,8 +261,6 @@ def _picture(element: etree._Element) -> ElementMarkup:
 
 # OpenDocument texts. Source: OpenDocument 1.3, part 3.
 
-_SPACES_MOST = 100  # of one `text:s`, which has a repeat count
-
 
 def _odt(archive: Archive) -> tuple[list[str], etree._Element | None]:
     content = archive.tree("content.xml")
@@ -319,8 +318,6 @@ _ODT_RULES: dict[str, Rule] = {
 
 
 # EPUB: the chapters in reading order. Source: EPUB 3.3, 3 and 5.
-
-CHAPTERS_MOST = 2_000
 
 
 def _epub(archive: Archive) -> tuple[list[str], etree._Element | None]:

@@ -53,6 +53,13 @@ _TABLES: dict[str, dict[str, type]] = {
     "interface": {"address": str},
 }
 del _TABLES["mail"]["password"]  # belongs into a file of its own
+READ_S = 60.0
+REPORT_BYTES = 5_000_000  # many mail servers reject messages above 10 MB, and base64 adds a third
+NO_MAIL = "no mail server is set: name one in notices.toml, see docs/notices.md"
+LOOK_EVERY_S = 30.0  # how often an idle runner tries again to send notices
+LIMITS = FetchLimits(body_bytes=65_536, inflated_bytes=65_536, total_timeout_s=15.0, first_byte_timeout_s=10.0)
+SIGNATURE = "Periplus-Signature"
+TIMEOUT_S = 30.0
 
 
 def notice_settings(folder: Path) -> NoticeSettings:
@@ -95,11 +102,6 @@ def _read(path: Path) -> dict[str, dict[str, object]]:
                     f"{key} = {value!r} is not allowed"
                 )
     return {name: content.get(name, {}) for name in _TABLES}
-
-
-READ_S = 60.0
-REPORT_BYTES = 5_000_000  # many mail servers reject messages above 10 MB, and base64 adds a third
-NO_MAIL = "no mail server is set: name one in notices.toml, see docs/notices.md"
 
 
 @contextlib.contextmanager
@@ -296,7 +298,6 @@ def feed(folder: Path, collection: str = "") -> str:
     return present.feed(newest, name, address, 0.0)
 
 
-LOOK_EVERY_S = 30.0  # how often an idle runner tries again to send notices
 _log = logging.getLogger(__name__)
 
 
@@ -334,9 +335,6 @@ class Notifier:
 
 # A webhook is one POST by the crawler's transport, which refuses private addresses. Redirects are not followed.
 
-LIMITS = FetchLimits(body_bytes=65_536, inflated_bytes=65_536, total_timeout_s=15.0, first_byte_timeout_s=10.0)
-SIGNATURE = "Periplus-Signature"
-
 
 def signature(secret: str, body: bytes, at: int) -> str:
     """t: time of signing, seconds since the epoch; v1: HMAC-SHA256 of `t.body`, hexadecimal.
@@ -368,9 +366,6 @@ def send_webhook(url: Url, body: bytes, secret: str, identity: Identity, clock: 
     if answer.cause is not None:
         return f"{answer.cause.value}: {answer.detail}" if answer.detail else answer.cause.value
     return "" if 200 <= answer.status < 300 else f"status {answer.status}"
-
-
-TIMEOUT_S = 30.0
 
 
 def send_mail(letter: EmailMessage, settings: MailSettings) -> str:

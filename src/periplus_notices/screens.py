@@ -24,6 +24,7 @@ KIND_WORDS = {
     NoticeKind.FAILED: "failed jobs", NoticeKind.SUSPICIOUS: "crawls that end suspicious",
     NoticeKind.REPORT: "a report after each run (only where ticked)",
 }  # fmt: skip
+_ROWS = list[JsonObject]
 
 
 def notices(request: Request) -> Response:
@@ -93,7 +94,6 @@ def feed(request: Request) -> Response:
     return Response(text.encode("utf-8", "replace"), media_type="application/atom+xml")
 
 
-_ROWS = list[JsonObject]
 ROUTES = Routes(
     (Screen("/notices", notices, {"subscriptions": _ROWS, "notices": _ROWS, "kinds": dict[str, str],
         "collections": list[str]}, role=Role.ADMINISTER),),

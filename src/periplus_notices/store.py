@@ -41,6 +41,25 @@ CREATE INDEX IF NOT EXISTS delivery_waiting ON delivery (next_at) WHERE state = 
 CREATE TABLE IF NOT EXISTS compared (collection TEXT NOT NULL, kind TEXT NOT NULL, PRIMARY KEY (collection, kind)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS reported (collection TEXT NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL, PRIMARY KEY (collection, kind, subject)) WITHOUT ROWID;
 """  # noqa: E501
+MOST = 100_000  # facts of one kind
+_QUESTIONS = {
+    NoticeKind.BROKEN: (
+        "SELECT u.text FROM url u JOIN reason r ON r.name = u.reason WHERE r.state = 'failed'"
+        " AND u.reason NOT IN ('bug', 'private-address')"
+        " UNION SELECT u.text FROM issue i JOIN url u ON u.id = i.related_id"
+        " WHERE i.code IN ('broken-link', 'broken-resource')"
+        " AND i.run_id = (SELECT max(run_id) FROM issue) LIMIT :most"
+    ),
+    NoticeKind.VANISHED: (
+        "SELECT u.text FROM freshness f JOIN url u ON u.id = f.url_id WHERE f.gone_since IS NOT NULL LIMIT :most"
+    ),
+    NoticeKind.SITES: "SELECT key FROM site LIMIT :most",
+    NoticeKind.SUSPICIOUS: (
+        "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run"
+        " WHERE state IN ('suspicious', 'failed') OR note LIKE 'login %' LIMIT :most"
+    ),
+    NoticeKind.PORTAL: "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most",
+}
 
 
 class NoticeStore:
@@ -247,27 +266,6 @@ def _notice(row: Row) -> Notice:
 def _delivery(row: Row) -> Delivery:
     # types as in the columns
     return Delivery(_notice(row[:7]), _subscription(row[7:13]), *row[13:14], *row[14:])  # type: ignore[arg-type]
-
-
-MOST = 100_000  # facts of one kind
-_QUESTIONS = {
-    NoticeKind.BROKEN: (
-        "SELECT u.text FROM url u JOIN reason r ON r.name = u.reason WHERE r.state = 'failed'"
-        " AND u.reason NOT IN ('bug', 'private-address')"
-        " UNION SELECT u.text FROM issue i JOIN url u ON u.id = i.related_id"
-        " WHERE i.code IN ('broken-link', 'broken-resource')"
-        " AND i.run_id = (SELECT max(run_id) FROM issue) LIMIT :most"
-    ),
-    NoticeKind.VANISHED: (
-        "SELECT u.text FROM freshness f JOIN url u ON u.id = f.url_id WHERE f.gone_since IS NOT NULL LIMIT :most"
-    ),
-    NoticeKind.SITES: "SELECT key FROM site LIMIT :most",
-    NoticeKind.SUSPICIOUS: (
-        "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run"
-        " WHERE state IN ('suspicious', 'failed') OR note LIKE 'login %' LIMIT :most"
-    ),
-    NoticeKind.PORTAL: "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most",
-}
 
 
 def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:

@@ -39,6 +39,26 @@ FIRST_PATIENCE_S = 10.0  # for the first connection: a user is waiting, and the 
 PATIENCE_S = 300.0  # for a known server, which may be restarting or failing over
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 OLDEST_SERVER = 150_000  # 15.0
+# messages of the server, see `_is_permanent`
+_CONNECTION_LIMIT_MESSAGES = (
+    "too many clients",
+    "too many connections",
+    "remaining connection slots",
+    "no more connections allowed",
+)
+T = TypeVar("T")
+_USER_MESSAGES: dict[type[psycopg.Error], str] = {  # errors that the user can fix, but not a retry
+    errors.DiskFull: "the database's disk is full: free some space; the crawl then continues",
+    errors.InsufficientPrivilege: ("the database user lacks a privilege: grant it, or use another user in the address"),
+    errors.UndefinedTable: (
+        "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status`"
+    ),
+    errors.InvalidSchemaName: (
+        "the collection is gone from the database: was it dropped or renamed? See `periplus status`"
+    ),
+}
+# The server's timeline: changes with each promotion of a standby and each point-in-time recovery.
+_TIMELINE = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 
 
 def _parameters(address: Address) -> dict[str, str]:
@@ -171,15 +191,6 @@ def _is_permanent(error: psycopg.Error) -> bool:
     )
 
 
-# messages of the server, see `_is_permanent`
-_CONNECTION_LIMIT_MESSAGES = (
-    "too many clients",
-    "too many connections",
-    "remaining connection slots",
-    "no more connections allowed",
-)
-
-
 def _advice(text: str) -> str:
     """Advice for an unreachable server."""
     if any(words in text for words in _CONNECTION_LIMIT_MESSAGES):
@@ -188,23 +199,6 @@ def _advice(text: str) -> str:
 
 
 # A transaction that failed because the server was away is repeated on a new connection.
-
-T = TypeVar("T")
-
-_USER_MESSAGES: dict[type[psycopg.Error], str] = {  # errors that the user can fix, but not a retry
-    errors.DiskFull: "the database's disk is full: free some space; the crawl then continues",
-    errors.InsufficientPrivilege: ("the database user lacks a privilege: grant it, or use another user in the address"),
-    errors.UndefinedTable: (
-        "the collection's tables are gone from the database: was it dropped or renamed? See `periplus status`"
-    ),
-    errors.InvalidSchemaName: (
-        "the collection is gone from the database: was it dropped or renamed? See `periplus status`"
-    ),
-}
-
-
-# The server's timeline: changes with each promotion of a standby and each point-in-time recovery.
-_TIMELINE = "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)"
 
 
 class Session:

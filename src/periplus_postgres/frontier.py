@@ -64,6 +64,20 @@ MERGE_S = 0.5
 RENEW_S = 1.0
 _READ_AHEAD = 64  # hosts whose queues are read at a time: a few ms of the server
 _UNREADABLE = (psycopg.DataError, UnicodeEncodeError)  # a text that PostgreSQL does not accept
+_NOW = "extract(epoch FROM clock_timestamp())"
+_DUE = (
+    f"coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, %(first)s) * %(early)s <= {_NOW}"
+    " OR EXISTS (SELECT 1 FROM start s WHERE s.shard = u.shard AND s.url_id = u.id)"
+)
+_ENQUEUE = (
+    "INSERT INTO queue (shard, host_id, priority, url_id, purpose)"
+    " SELECT u.shard, u.host_id, coalesce(u.depth, %(none)s), u.id, 'recheck' FROM url u LEFT"
+    " JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
+    f" WHERE u.reason = ANY(%(reasons)s) AND (%(all)s OR {_DUE})"
+    " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id"
+    " AND q.url_id = u.id AND q.purpose = 'recheck')"
+    ' ORDER BY u.depth NULLS LAST, u.text COLLATE "C"'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,22 +380,6 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
     def close(self) -> None:
         self._packer.close()
         self._session.close()
-
-
-_NOW = "extract(epoch FROM clock_timestamp())"
-_DUE = (
-    f"coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, %(first)s) * %(early)s <= {_NOW}"
-    " OR EXISTS (SELECT 1 FROM start s WHERE s.shard = u.shard AND s.url_id = u.id)"
-)
-_ENQUEUE = (
-    "INSERT INTO queue (shard, host_id, priority, url_id, purpose)"
-    " SELECT u.shard, u.host_id, coalesce(u.depth, %(none)s), u.id, 'recheck' FROM url u LEFT"
-    " JOIN freshness f ON f.shard = u.shard AND f.url_id = u.id"
-    f" WHERE u.reason = ANY(%(reasons)s) AND (%(all)s OR {_DUE})"
-    " AND NOT EXISTS (SELECT 1 FROM queue q WHERE q.shard = u.shard AND q.host_id = u.host_id"
-    " AND q.url_id = u.id AND q.purpose = 'recheck')"
-    ' ORDER BY u.depth NULLS LAST, u.text COLLATE "C"'
-)
 
 
 def ask_again(connection: Connection, *, due_only: bool) -> int:

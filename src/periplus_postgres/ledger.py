@@ -21,6 +21,12 @@ from periplus_postgres.schema import LOCK_MERGE
 from periplus_postgres.statements import PostgresStatements, copy_rows
 
 RETRACT = "retract"  # instead of a purpose: a learned alias rule was refuted; queue the URLs skipped because of it
+_LAST_CHECKS = """
+SELECT v.text, v.purpose FROM unnest(%s::smallint[], %s::text[]) k(shard, text)
+JOIN visit v ON v.shard = k.shard AND md5(v.text) = md5(k.text) AND v.text = k.text AND v.purpose IN ('head', 'check')
+WHERE v.started >= (SELECT value::float8 FROM meta WHERE name = 'check_since')
+"""  # (URL, purpose) requested by the current check
+AT_ONCE = 2_000  # rows merged in one transaction: about 50 ms, during which the holders of the hosts wait
 
 
 class InboxRow(NamedTuple):
@@ -76,13 +82,6 @@ def inbox_row(message: Candidate | SideRequest, now: float) -> InboxRow:
 
 def retract_row(site: SiteKey, finding: str, now: float) -> InboxRow:
     return InboxRow(shard_of(site), "", site, 0, finding, "", None, "", 0, 0, None, 0, RETRACT, "", 0, 0.0, now)
-
-
-_LAST_CHECKS = """
-SELECT v.text, v.purpose FROM unnest(%s::smallint[], %s::text[]) k(shard, text)
-JOIN visit v ON v.shard = k.shard AND md5(v.text) = md5(k.text) AND v.text = k.text AND v.purpose IN ('head', 'check')
-WHERE v.started >= (SELECT value::float8 FROM meta WHERE name = 'check_since')
-"""  # (URL, purpose) requested by the current check
 
 
 class LedgerRun(NamedTuple):
@@ -169,7 +168,6 @@ class DatabaseLedger:
 # Only here hosts are created, and only here are changes applied to hosts that another worker may hold: under the
 # shard's advisory lock, then the locks of the hosts, in order. Commits take no advisory lock: no deadlock can occur.
 
-AT_ONCE = 2_000  # rows merged in one transaction: about 50 ms, during which the holders of the hosts wait
 MakeLedger = Callable[[float], DatabaseLedger]
 
 

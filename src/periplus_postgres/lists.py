@@ -49,6 +49,28 @@ FROM held CROSS JOIN LATERAL (
 ORDER BY held.id, q.priority, q.seq
 """  # noqa: E501
 _HEADS_IN = {False: _HEADS.format(""), True: _HEADS.format(f" AND {CHECKS}")}  # key: whether the run is a check
+_FIND_PAGE = f"""
+SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0)
+FROM queue q JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
+WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.url_id = %(page)s AND q.purpose = 'page' AND u.reason = 'waiting'
+    AND q.not_before <= {NOW} ORDER BY q.priority, q.seq LIMIT 1
+"""  # noqa: E501
+_LEFT = """
+SELECT (SELECT fetched FROM run WHERE id = %(run)s) + coalesce((SELECT sum(value) FROM run_count WHERE run_id = %(run)s AND name = 'fetched'), 0)::bigint,
+    coalesce((SELECT sum(in_hand) FROM worker), 0)::bigint
+"""  # noqa: E501
+_OWN = """
+SELECT coalesce(sum(o.fetched), 0)::bigint FROM host h JOIN host o ON o.shard = h.shard AND o.site_id = h.site_id
+WHERE h.shard = %s AND h.id = %s
+"""
+_RIVALS = f"""
+SELECT min(fetched)::bigint, min(own)::bigint FROM (
+    SELECT sum(o.fetched) FILTER (WHERE s.key <> %(site)s) AS fetched, sum(o.fetched) FILTER (WHERE s.key = %(site)s) AS own
+    FROM site s JOIN host o ON o.shard = s.shard AND o.site_id = s.id
+    WHERE s.key = %(site)s OR (s.shard, s.id) IN (
+        SELECT h.shard, h.site_id FROM host h WHERE h.pending > 0 AND h.strikes = 0 AND h.next_at <= {NOW} + {RIVAL_WAIT_S})
+    GROUP BY s.shard, s.id) v
+"""  # noqa: E501
 
 
 class ListHead(NamedTuple):
@@ -73,14 +95,6 @@ def heads(
     rows = connection.execute(_HEADS_IN[is_check], values)
     of_hosts = {host_id: [row[1:] for row in of_host] for host_id, of_host in groupby(rows, itemgetter(0))}
     return [ListHead(most, of_hosts.get(lease.host_id, ())) for lease in leases]
-
-
-_FIND_PAGE = f"""
-SELECT q.priority, q.seq, u.text, q.hops, q.attempt, u.depth, coalesce(d.doubt, 0)
-FROM queue q JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id
-WHERE q.shard = %(shard)s AND q.host_id = %(host)s AND q.url_id = %(page)s AND q.purpose = 'page' AND u.reason = 'waiting'
-    AND q.not_before <= {NOW} ORDER BY q.priority, q.seq LIMIT 1
-"""  # noqa: E501
 
 
 class TakenTasks(NamedTuple):
@@ -170,24 +184,6 @@ class Allowance(NamedTuple):
 
     pages: int
     is_spent: bool
-
-
-_LEFT = """
-SELECT (SELECT fetched FROM run WHERE id = %(run)s) + coalesce((SELECT sum(value) FROM run_count WHERE run_id = %(run)s AND name = 'fetched'), 0)::bigint,
-    coalesce((SELECT sum(in_hand) FROM worker), 0)::bigint
-"""  # noqa: E501
-_OWN = """
-SELECT coalesce(sum(o.fetched), 0)::bigint FROM host h JOIN host o ON o.shard = h.shard AND o.site_id = h.site_id
-WHERE h.shard = %s AND h.id = %s
-"""
-_RIVALS = f"""
-SELECT min(fetched)::bigint, min(own)::bigint FROM (
-    SELECT sum(o.fetched) FILTER (WHERE s.key <> %(site)s) AS fetched, sum(o.fetched) FILTER (WHERE s.key = %(site)s) AS own
-    FROM site s JOIN host o ON o.shard = s.shard AND o.site_id = s.id
-    WHERE s.key = %(site)s OR (s.shard, s.id) IN (
-        SELECT h.shard, h.site_id FROM host h WHERE h.pending > 0 AND h.strikes = 0 AND h.next_at <= {NOW} + {RIVAL_WAIT_S})
-    GROUP BY s.shard, s.id) v
-"""  # noqa: E501
 
 
 def allowance(connection: Connection, limit: Limit, lease: Lease, in_hand: int, now: float | None) -> Allowance:

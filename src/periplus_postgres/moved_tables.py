@@ -47,6 +47,9 @@ OWN_META = frozenset(
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1
+BODY_COLUMNS = "b.id, b.md5, b.size, b.blocks, x.media_type, x.data, b.data, b.dictionary_id, b.text"
+"""Values of a MovedBody up to `text`, from `body b LEFT JOIN xml x`."""
+_TYPES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
 
 
 class MovedTable(NamedTuple):
@@ -89,10 +92,6 @@ class MovedBody(NamedTuple):
     def row(self) -> Row:
         """Values that must be equal after the move, as a row of a table without shards."""
         return (0, *self[:6], self.text, self.content)
-
-
-BODY_COLUMNS = "b.id, b.md5, b.size, b.blocks, x.media_type, x.data, b.data, b.dictionary_id, b.text"
-"""Values of a MovedBody up to `text`, from `body b LEFT JOIN xml x`."""
 
 
 class RowStore(Protocol):
@@ -161,4 +160,3 @@ def clean(value: object) -> str:
 
 
 _MAKERS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "text": clean, "bytes": bytes}
-_TYPES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}

@@ -31,28 +31,7 @@ Place = tuple[int, int]  # (shard, id) of a page
 COLUMNS = f"shard, {', '.join(LinksRow._fields)}"
 _TAB = "chr(9)"
 _FURTHER = f"split_part(l.word, {_TAB}, 2)"  # times and fragments
-
-
-def _name_expression(column: str, names: Sequence[str]) -> str:
-    """SQL expression: the name encoded by a link's letter."""
-    listed = ", ".join(f"'{name}'" for name in names)
-    return f"(ARRAY[{listed}])[get_byte(p.{column}, l.place::int - 1) - {FIRST_LETTER - 1}]"
-
-
-def _case_expression(further: str, plain: str) -> str:
-    return f"CASE left(l.word, 1) WHEN {_TAB} THEN {further} ELSE {plain} END"
-
-
 _NOFOLLOW = "CASE WHEN p.nofollow IS NULL THEN 0 ELSE get_byte(p.nofollow, l.place::int - 1) - 48 END"
-VIEW: Final = f"""
-CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_name_expression("kinds", KINDS)} AS kind, {_name_expression("positions", LANDMARKS)} AS position,
-    ({_NOFOLLOW})::smallint AS nofollow,
-    {_case_expression(f"substr(l.word, strpos(substr(l.word, 2), {_TAB}) + 2)", "l.word")} AS anchor,
-    {_case_expression(f"substr({_FURTHER}, strpos({_FURTHER}, ' ') + 1)", "''")} AS fragments,
-    {_case_expression(f"split_part({_FURTHER}, ' ', 1)::bigint", "1")} AS times, p.first_seen, p.last_seen
-FROM page_links p,
-    ROWS FROM (unnest(p.targets), json_array_elements_text(p.words::json)) WITH ORDINALITY AS l(target, word, place);
-"""  # noqa: E501
 LINK_KINDS: Final = {  # types of the view, without the shard
     **{"source": "bigint", "target": "bigint", "kind": "text", "position": "text", "nofollow": "smallint"},
     **{"anchor": "text", "fragments": "text", "times": "bigint", "first_seen": "float8", "last_seen": "float8"},
@@ -68,6 +47,27 @@ _TYPES = ("int2", "int8", "float8", "float8", "bytea", "bytea", "bytea", "bytea"
 _NUMBERS = np.dtype([("length", ">i4"), ("value", ">i8")])
 _HEADER = np.dtype(">i4")
 _INT8_OID = 20
+
+
+def _name_expression(column: str, names: Sequence[str]) -> str:
+    """SQL expression: the name encoded by a link's letter."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"(ARRAY[{listed}])[get_byte(p.{column}, l.place::int - 1) - {FIRST_LETTER - 1}]"
+
+
+def _case_expression(further: str, plain: str) -> str:
+    return f"CASE left(l.word, 1) WHEN {_TAB} THEN {further} ELSE {plain} END"
+
+
+VIEW: Final = f"""
+CREATE VIEW link AS SELECT p.shard, p.source, l.target, {_name_expression("kinds", KINDS)} AS kind, {_name_expression("positions", LANDMARKS)} AS position,
+    ({_NOFOLLOW})::smallint AS nofollow,
+    {_case_expression(f"substr(l.word, strpos(substr(l.word, 2), {_TAB}) + 2)", "l.word")} AS anchor,
+    {_case_expression(f"substr({_FURTHER}, strpos({_FURTHER}, ' ') + 1)", "''")} AS fragments,
+    {_case_expression(f"split_part({_FURTHER}, ' ', 1)::bigint", "1")} AS times, p.first_seen, p.last_seen
+FROM page_links p,
+    ROWS FROM (unnest(p.targets), json_array_elements_text(p.words::json)) WITH ORDINALITY AS l(target, word, place);
+"""  # noqa: E501
 
 
 def _array(ids: Sequence[int]) -> bytes:

@@ -30,6 +30,47 @@ log = logging.getLogger(__name__)
 LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which its dictionary is looked up again
 # time for retries if object storage fails; after that the batch is dropped and fetched again
 STORAGE_PATIENCE_S = 60.0
+_BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
+_MERGEABLE = sorted(reason.value for reason in MERGEABLE_REASONS)
+_TALLY = (
+    "INSERT INTO tally SELECT 0, 'reason:' || {reason}, {sign}count(*) FROM merger m"
+    " JOIN url u ON u.shard = m.shard AND u.id = m.id GROUP BY 2"
+)
+_IS_FORMER_ALIAS = (
+    "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
+)
+_ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
+_MERGE = (  # aliases keep their rows and content; the page gets the smallest depth of all
+    "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m"
+    " JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
+    " ORDER BY h.shard, h.id FOR NO KEY UPDATE",
+    "DELETE FROM merger m USING url u WHERE u.shard = m.shard AND u.id = m.id AND u.reason <> ALL(%s)",
+    "INSERT INTO alias (shard, url_id, page_id, rule, learned, was, was_rule, page_depth)"
+    " SELECT m.shard, m.id, m.page, m.why, 1, u.reason, u.rule, CASE WHEN u.depth < coalesce(p.depth, 2000000000) "
+    "THEN coalesce(p.depth, 2000000000) END"
+    " FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id JOIN url p ON p.shard = m.shard AND p.id = m.page"
+    " ON CONFLICT (shard, url_id) DO UPDATE SET page_id = excluded.page_id, rule = excluded.rule, "
+    "learned = 1, was = excluded.was,"
+    " was_rule = excluded.was_rule, moved = '', page_depth = excluded.page_depth",
+    _TALLY.format(reason="u.reason", sign="-") + _ADD,
+    _TALLY.format(reason="'alias'", sign="") + _ADD,
+    "UPDATE url p SET depth = n.depth FROM (SELECT m.shard, m.page, min(u.depth) AS depth FROM merger m"
+    " JOIN url u ON u.shard = m.shard AND u.id = m.id"
+    " GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page AND n.depth < coalesce(p.depth, 2000000000)",
+    "UPDATE url u SET reason = 'alias', rule = m.why FROM merger m WHERE u.shard = m.shard AND u.id = m.id",
+)
+_PART = (
+    "UPDATE url p SET depth = nullif(greatest(p.depth, n.depth), 2000000000)"
+    " FROM (SELECT shard, page_id, max(page_depth) AS depth FROM alias"
+    " WHERE learned = 1 AND was <> 'waiting' AND page_depth IS NOT NULL GROUP BY 1, 2) n"
+    " WHERE p.shard = n.shard AND p.id = n.page_id",
+    f"INSERT INTO tally SELECT 0, 'reason:' || a.was, count(*) FROM alias a JOIN url u ON {_IS_FORMER_ALIAS} GROUP BY 2"
+    + _ADD,
+    f"INSERT INTO tally SELECT 0, 'reason:alias', -count(*) FROM alias a JOIN url u ON {_IS_FORMER_ALIAS} GROUP BY 2"
+    + _ADD,
+    f"UPDATE url u SET reason = a.was, rule = a.was_rule FROM alias a WHERE {_IS_FORMER_ALIAS}",
+    "DELETE FROM alias WHERE learned = 1 AND was <> 'waiting'",
+)
 
 
 class Parcels(NamedTuple):
@@ -221,9 +262,6 @@ def _empty(completion: Completion, place: RecordPlace | None) -> PackedBody | No
     return PackedBody(completion.document.digests.body, None, len(outcome.body), b"", None)
 
 
-_BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
-
-
 class _Arrival(NamedTuple):
     """A body with its shard. place: of its bytes in a segment."""
 
@@ -332,45 +370,3 @@ def part_aliases(connection: Connection) -> None:
     """Undoes `merge_aliases`. Call it within a transaction that has locked the affected hosts."""
     for statement in _PART:
         connection.execute(statement.encode())
-
-
-_MERGEABLE = sorted(reason.value for reason in MERGEABLE_REASONS)
-_TALLY = (
-    "INSERT INTO tally SELECT 0, 'reason:' || {reason}, {sign}count(*) FROM merger m"
-    " JOIN url u ON u.shard = m.shard AND u.id = m.id GROUP BY 2"
-)
-_IS_FORMER_ALIAS = (
-    "a.learned = 1 AND a.was <> 'waiting' AND u.shard = a.shard AND u.id = a.url_id AND u.reason = 'alias'"
-)
-_ADD = " ON CONFLICT (part, name) DO UPDATE SET value = tally.value + excluded.value"
-_MERGE = (  # aliases keep their rows and content; the page gets the smallest depth of all
-    "SELECT 1 FROM host h WHERE (h.shard, h.id) IN (SELECT u.shard, u.host_id FROM merger m"
-    " JOIN url u ON u.shard = m.shard AND u.id IN (m.id, m.page))"
-    " ORDER BY h.shard, h.id FOR NO KEY UPDATE",
-    "DELETE FROM merger m USING url u WHERE u.shard = m.shard AND u.id = m.id AND u.reason <> ALL(%s)",
-    "INSERT INTO alias (shard, url_id, page_id, rule, learned, was, was_rule, page_depth)"
-    " SELECT m.shard, m.id, m.page, m.why, 1, u.reason, u.rule, CASE WHEN u.depth < coalesce(p.depth, 2000000000) "
-    "THEN coalesce(p.depth, 2000000000) END"
-    " FROM merger m JOIN url u ON u.shard = m.shard AND u.id = m.id JOIN url p ON p.shard = m.shard AND p.id = m.page"
-    " ON CONFLICT (shard, url_id) DO UPDATE SET page_id = excluded.page_id, rule = excluded.rule, "
-    "learned = 1, was = excluded.was,"
-    " was_rule = excluded.was_rule, moved = '', page_depth = excluded.page_depth",
-    _TALLY.format(reason="u.reason", sign="-") + _ADD,
-    _TALLY.format(reason="'alias'", sign="") + _ADD,
-    "UPDATE url p SET depth = n.depth FROM (SELECT m.shard, m.page, min(u.depth) AS depth FROM merger m"
-    " JOIN url u ON u.shard = m.shard AND u.id = m.id"
-    " GROUP BY 1, 2) n WHERE p.shard = n.shard AND p.id = n.page AND n.depth < coalesce(p.depth, 2000000000)",
-    "UPDATE url u SET reason = 'alias', rule = m.why FROM merger m WHERE u.shard = m.shard AND u.id = m.id",
-)
-_PART = (
-    "UPDATE url p SET depth = nullif(greatest(p.depth, n.depth), 2000000000)"
-    " FROM (SELECT shard, page_id, max(page_depth) AS depth FROM alias"
-    " WHERE learned = 1 AND was <> 'waiting' AND page_depth IS NOT NULL GROUP BY 1, 2) n"
-    " WHERE p.shard = n.shard AND p.id = n.page_id",
-    f"INSERT INTO tally SELECT 0, 'reason:' || a.was, count(*) FROM alias a JOIN url u ON {_IS_FORMER_ALIAS} GROUP BY 2"
-    + _ADD,
-    f"INSERT INTO tally SELECT 0, 'reason:alias', -count(*) FROM alias a JOIN url u ON {_IS_FORMER_ALIAS} GROUP BY 2"
-    + _ADD,
-    f"UPDATE url u SET reason = a.was, rule = a.was_rule FROM alias a WHERE {_IS_FORMER_ALIAS}",
-    "DELETE FROM alias WHERE learned = 1 AND was <> 'waiting'",
-)

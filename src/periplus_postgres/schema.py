@@ -45,6 +45,12 @@ _HISTORY = ", ".join(
 )
 
 _TYPES = {"text": "text", "integer": "bigint", "real": "float8", "bytes": "bytea"}
+VERSION: Final = "1"
+DRAFT: Final = "draft"  # version of an incomplete collection that is being moved here, so that nothing reads it
+# small tables without shards
+REFERENCE: Final = frozenset(
+    {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moved_tables.WRITTEN_BACK}
+)
 
 
 def _statements_of(table: StoredTable) -> str:
@@ -173,12 +179,6 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_part ON outbox (part, number);
 CREATE TABLE certificate (host text PRIMARY KEY, seen float8 NOT NULL, ends float8 NOT NULL, old_tls smallint NOT NULL, fault text NOT NULL);
 {_FEATURE_TABLES}{page_links.TABLE}{page_links.INDEX}{page_links.VIEW}"""  # noqa: E501
-VERSION: Final = "1"
-DRAFT: Final = "draft"  # version of an incomplete collection that is being moved here, so that nothing reads it
-# small tables without shards
-REFERENCE: Final = frozenset(
-    {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "job", "schedule", *moved_tables.WRITTEN_BACK}
-)
 
 
 def _kinds() -> dict[str, dict[str, str]]:

@@ -54,6 +54,17 @@ FILE_BLOCK_BYTES = 1 << 20  # read from a file at a time
 # Some object storage is eventually consistent: a reader waits so long before it reports an object as missing.
 UNSEEN_S = (0.1, 0.4, 1.5)
 HELP = "Is the disk full, the storage unreachable, or the place not writable?"
+# Errors other than OSError that storage packages raise if the network or service fails.
+_FOREIGN = (
+    ("botocore.exceptions", "BotoCoreError"),
+    ("botocore.exceptions", "ClientError"),
+    ("aiohttp", "ClientError"),
+    ("azure.core.exceptions", "AzureError"),
+    ("google.auth.exceptions", "GoogleAuthError"),
+)
+SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
+READ_BYTES = 1 << 16
+COPIED_BYTES = 1 << 24  # buffer for copying; without appending, the whole segment is in memory
 
 
 class ObjectStorage(Protocol):
@@ -285,16 +296,6 @@ def _write_all(file: int, data: bytes) -> None:
         rest = rest[os.write(file, rest) :]
 
 
-# Errors other than OSError that storage packages raise if the network or service fails.
-_FOREIGN = (
-    ("botocore.exceptions", "BotoCoreError"),
-    ("botocore.exceptions", "ClientError"),
-    ("aiohttp", "ClientError"),
-    ("azure.core.exceptions", "AzureError"),
-    ("google.auth.exceptions", "GoogleAuthError"),
-)
-
-
 def _errors() -> tuple[type[BaseException], ...]:
     """Error types of the packages that are loaded."""
     types = (getattr(sys.modules[module], name, None) for module, name in _FOREIGN if module in sys.modules)
@@ -325,10 +326,6 @@ def _translate_errors(place: Path | str) -> Iterator[None]:
 # must not be committed.
 #
 # In a folder a segment grows until it is full. Object storage cannot append, so that each flush creates a segment.
-
-SEGMENT_BYTES = 1_000_000_000  # ISO 28500, annex C
-READ_BYTES = 1 << 16
-COPIED_BYTES = 1 << 24  # buffer for copying; without appending, the whole segment is in memory
 
 
 class RecordPlace(NamedTuple):

@@ -26,6 +26,9 @@ from periplus_postgres.connection import Connection, connect
 from periplus_postgres.segments import RecordPlace, SegmentReader, object_storage
 from periplus_postgres.statements import POSTGRES, PostgresStatements, translate
 
+NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
+_HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of an empty extension
+
 
 @contextlib.contextmanager
 def writing(address: Address) -> Iterator[Connection]:
@@ -63,10 +66,6 @@ def read_whole_tables(connection: Connection) -> None:
 def _plan(connection: Connection, *settings: str) -> None:
     for setting in ("jit = off", *settings):
         connection.execute(f"SET LOCAL {setting}")
-
-
-NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
-_HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of an empty extension
 
 
 def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Ints]:

@@ -42,6 +42,11 @@ Longer URLs compare as equally long, deeper pages as equally deep.
 FOLDER = r"^[a-z]+://(?:www\.)?([^?]*)/.*$"
 """The folder of a URL, without scheme and `www.`, as in surveys."""
 
+TEXT_ROWS = 2_000  # per read: about 10 MB
+HOUR_MS = 3_600_000.0
+NO_DATE = np.iinfo(np.int64).min
+LIKE = ("bytes", "words", "folded")  # what a page has in common with the leader of its group
+
 
 class UrlVectors(NamedTuple):
     """Values per URL: 11 bytes."""
@@ -125,9 +130,6 @@ def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
 # of merit, each page joins the most similar earlier page that leads a group and shares a band with it; otherwise it
 # leads a new group. So groups do not drift along chains of small differences, and every engine finds the same groups.
 
-TEXT_ROWS = 2_000  # per read: about 10 MB
-HOUR_MS = 3_600_000.0
-NO_DATE = np.iinfo(np.int64).min
 Names = Callable[[str, str | None], Hashes]  # (text, content) of a page -> hashes to compare, ascending and distinct
 
 
@@ -136,9 +138,6 @@ def duplicates(task: StageTask) -> None:
     rows = twins(digest_columns(task.dataset))
     page, head, like = rows[:, np.argsort(rows[0])]
     task.write("duplicates", {"url": page, "group": head, "like": np.array(LIKE)[like].tolist()})
-
-
-LIKE = ("bytes", "words", "folded")  # what a page has in common with the leader of its group
 
 
 def digest_columns(dataset: Path) -> Ints:

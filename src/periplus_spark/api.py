@@ -85,22 +85,6 @@ NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 _OF_TEXTS = ("near", "templates", "cascades")
-
-
-@frozen
-class Cluster:
-    """A cluster for large analyses and crawls, one of the `engines` of a feature.
-
-    engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use if the
-    cluster is on this machine. carried: runs a function in a number of tasks, each called with its number, as cores
-    become free; a task whose machine is lost is restarted elsewhere. Both raise StoreError if the cluster cannot be
-    reached or fails.
-    """
-
-    engine_on: Callable[[str, int], AbstractContextManager[Engine]]
-    carried: Callable[[str, int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]]
-
-
 _ALL = (
     Stage(
         "ends", "Where chains of redirects end", (), (),
@@ -202,6 +186,21 @@ _ALL = (
 STAGES: Mapping[str, Stage] = {stage.name: stage for stage in _ALL}
 
 """The final stages of each analysis."""
+_PARAMETERS = StageParameters()
+
+
+@frozen
+class Cluster:
+    """A cluster for large analyses and crawls, one of the `engines` of a feature.
+
+    engine_on: the engine on the cluster at an address; the other argument is the memory in bytes that it may use if the
+    cluster is on this machine. carried: runs a function in a number of tasks, each called with its number, as cores
+    become free; a task whose machine is lost is restarted elsewhere. Both raise StoreError if the cluster cannot be
+    reached or fails.
+    """
+
+    engine_on: Callable[[str, int], AbstractContextManager[Engine]]
+    carried: Callable[[str, int, Callable[[int], None]], AbstractContextManager[TasksOnCluster]]
 
 
 def required_stages(names: Sequence[str]) -> tuple[Stage, ...]:
@@ -405,7 +404,6 @@ class AnalysisResult:
     stages: tuple[StageResult, ...]
 
 
-_PARAMETERS = StageParameters()
 _REQUEST = EngineRequest()
 
 

@@ -36,14 +36,6 @@ from periplus.values import Place, Row, frozen
 MANIFEST = "manifest.json"
 FORMAT = 1  # version of tables and manifest; a reader refuses newer versions
 TEXT, INTEGER, BOOLEAN = ColumnKind.TEXT, ColumnKind.INTEGER, ColumnKind.BOOLEAN
-
-
-def _place(expression: str, names: Sequence[str]) -> str:
-    """SQL expression: index of a text in `names`."""
-    cases = (f"WHEN '{name}' THEN {place}" for place, name in enumerate(names))
-    return f"CASE {expression} {' '.join(cases)} END"
-
-
 HOSTS = Table(
     "hosts",
     "Hosts and their sites.",
@@ -89,6 +81,27 @@ PAGES = Table(
     "page p JOIN url u ON u.id = p.url_id",
     where=tables.HAS_PAGE,
 )
+TEXTS = Table(
+    "texts",
+    "Texts of pages.",
+    columns_of("""
+        url integer: the number of the page's URL, ascending, each once
+        text text: the page's running text, a line a block
+        content text: its content blocks, without navigation; empty if not known yet
+    """),
+)
+# URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
+URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
+WITH_DIGEST = ("links", "texts")  # tables with a digest of their stored rows
+_APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
+
+
+def _place(expression: str, names: Sequence[str]) -> str:
+    """SQL expression: index of a text in `names`."""
+    cases = (f"WHEN '{name}' THEN {place}" for place, name in enumerate(names))
+    return f"CASE {expression} {' '.join(cases)} END"
+
+
 LINKS = Table(
     "links",
     "Links. Repeated links of a page (same target, kind, position and nofollow) are one row.",
@@ -105,15 +118,6 @@ LINKS = Table(
         *tables.LINKS.select(("nofollow", "times", "first_seen", "last_seen")),
     ),
     "link l LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL",
-)
-TEXTS = Table(
-    "texts",
-    "Texts of pages.",
-    columns_of("""
-        url integer: the number of the page's URL, ascending, each once
-        text text: the page's running text, a line a block
-        content text: its content blocks, without navigation; empty if not known yet
-    """),
 )
 TABLES: Mapping[str, Table] = {table.name: table for table in (HOSTS, URLS, REDIRECTS, PAGES, LINKS, TEXTS)}
 """Tables by name. `texts` is exported only on request."""
@@ -234,11 +238,6 @@ def manifest_of(text: str, place: str) -> Manifest:
 # Conversion of the rows of a collection to blocks of the tables. The parts of a table are created independently: a part
 # contains the rows of consecutive URLs in the order of their texts. This order is read once (`numbering`); then each
 # part looks up its own rows by id, in any process and at any time.
-
-# URLs looked up at a time, by table. Pages: with 100 links each, 1,000,000 links take 64 MB
-URLS_AT_ONCE = {"urls": 20_000, "pages": 20_000, "links": 10_000, "texts": 2_000}
-WITH_DIGEST = ("links", "texts")  # tables with a digest of their stored rows
-_APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
 @frozen

@@ -28,6 +28,12 @@ LOOK_S = 15.0
 WAITING_LOOKS = 2  # checks in a row without running tasks; between two rounds there may be one
 # the JVMs only schedule tasks: with these options a session takes 2.9 s of CPU instead of 5.4 s
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+GROUP = "periplus"
+CARRYING = {
+    # lost machines must not end the job: the state is elsewhere, and each loss counts as a task failure
+    "spark.task.maxFailures": "100",
+    "spark.excludeOnFailure.enabled": "false",
+}
 
 
 @contextlib.contextmanager
@@ -123,14 +129,6 @@ def reason_of(error: Exception) -> str:
     """The first line of an error message; of the Java exception if there is one."""
     own = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
     return (own.strip().splitlines() or [type(error).__name__])[0]
-
-
-GROUP = "periplus"
-CARRYING = {
-    # lost machines must not end the job: the state is elsewhere, and each loss counts as a task failure
-    "spark.task.maxFailures": "100",
-    "spark.excludeOnFailure.enabled": "false",
-}
 
 
 class ClusterTasks:

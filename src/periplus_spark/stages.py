@@ -42,6 +42,8 @@ URLS_A_TASK = 4_000_000  # limited by memory, 100 bytes per URL: see docs/cluste
 LINKS_A_TASK = 40_000_000
 _NUMBER = 8  # bytes
 LINKS_AT_ONCE = 1 << 22  # sent in one file: 64 MB, which avoids many small files for large webs
+DRAFT = ".draft"
+_URLS = {"site": "<i8", "page": "?", "fetched": "?", "failed": "?"}
 
 
 class Vector(NamedTuple):
@@ -137,9 +139,6 @@ class UrlBlocks:
                 path.rename(self.task.out / table / f"part-{number:05}.parquet")
 
 
-DRAFT = ".draft"
-
-
 @contextlib.contextmanager
 def _draft(path: Path) -> Iterator[Path]:
     """A temporary name for a file or folder, renamed when it is complete: a task may run twice at the same time."""
@@ -194,8 +193,6 @@ def _ends(cut: UrlBlocks, block: int) -> None:
 
 # Facts about each URL are in vectors that all tasks map into memory: 19 bytes per URL on the shared folder; a machine
 # only loads the pages that its links need.
-
-_URLS = {"site": "<i8", "page": "?", "fetched": "?", "failed": "?"}
 
 
 def _vectors(cut: UrlBlocks) -> tuple[dict[str, Vector], Vector]:

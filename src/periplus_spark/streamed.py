@@ -50,6 +50,8 @@ from periplus_spark.files import (
 
 FILES = 64  # open at once
 WAITING = 1 << 22  # numbers buffered before counting: 64 MB with their counts
+LINKS_AT_ONCE = 1 << 22  # per step of a map: 100 MB
+MODELS = ("page", "directory", "site")
 
 
 def distinct_of(blocks: Iterable[Ints], most: int, scratch: Path) -> Iterator[Ints]:
@@ -100,9 +102,6 @@ class NumberTally:
         begins = np.flatnonzero(np.diff(values, prepend=-1))
         self._known = values[begins], np.add.reduceat(times, begins) if len(begins) else times
         self._waiting, self._rows = [], 0
-
-
-LINKS_AT_ONCE = 1 << 22  # per step of a map: 100 MB
 
 
 def ends(task: StageTask) -> None:
@@ -324,9 +323,6 @@ def interlinking_rows(sites: int, of_pages: NumberCounts, of_folders: NumberCoun
     for model, (both, times) in zip(MODELS, (of_pages, of_folders, (pairs, np.ones_like(counts))), strict=True):
         ends_of = {"source": both // sites, "target": both % sites}
         yield {"model": [model] * len(times), **ends_of, "count": times}
-
-
-MODELS = ("page", "directory", "site")
 
 
 ENGINE: Engine = {

@@ -41,6 +41,18 @@ from periplus_studies.units import UnitsOfUrls
 _WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
 _IS_FETCHED = np.array([reason in FETCHED_REASONS for reason in REASONS])
 _IS_WAITING = np.array([reason in _WAITING for reason in REASONS])
+BLOCK_ROWS = 500  # of co-links per batch: with 10,000 sites at most 5 M pairs, 60 MB
+WAYS: tuple[Way, Way] = ("strong", "weak")
+COUNTRY_LETTERS = 2  # ISO 3166 codes are the two-letter top level domains; internationalised country domains are xn--
+# Cyrillic, but not countries
+_GENERIC_PUNYCODE = frozenset(
+    {"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"}
+)
+# steps of the search for shortest paths, some 2 s: of larger networks betweenness is estimated from a sample of sources
+PATH_STEPS = 1_000_000
+# Communicators whose gain is measured, by units: each takes two component searches
+GAINS_AT_MOST = 200
+NO_MARKS: Mapping[str, SiteMark] = {}
 
 
 def web_fragment(
@@ -159,9 +171,6 @@ def _number_pairs(values: Ints, units: Ints32) -> Ints32:
     return np.searchsorted(sort_distinct(keys), keys).astype(np.int32)
 
 
-BLOCK_ROWS = 500  # of co-links per batch: with 10,000 sites at most 5 M pairs, 60 MB
-
-
 def unit_links(fragment: WebFragment, model: DocumentModel) -> UnitLinks:
     """All linked pairs of units with their number of distinct document pairs; self-links are pairs of a unit with
     itself.
@@ -244,12 +253,6 @@ def _shared_pairs(
 
 
 Way = Literal["strong", "weak"]
-WAYS: tuple[Way, Way] = ("strong", "weak")
-COUNTRY_LETTERS = 2  # ISO 3166 codes are the two-letter top level domains; internationalised country domains are xn--
-# Cyrillic, but not countries
-_GENERIC_PUNYCODE = frozenset(
-    {"xn--80asehdb", "xn--80aswg", "xn--c1avg", "xn--p1acf", "xn--j1aef", "xn--d1acj3b", "xn--80adxhks"}
-)
 
 
 def unit_figures(fragment: WebFragment, links: UnitLinks) -> tuple[UnitFigures, ...]:
@@ -297,10 +300,6 @@ def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
     source, unit = keys // size, keys % size
     own = fragment.unit[source] == unit
     return np.bincount(unit[~own], minlength=size).tolist(), np.bincount(unit[own], minlength=size).tolist()
-
-
-# steps of the search for shortest paths, some 2 s: of larger networks betweenness is estimated from a sample of sources
-PATH_STEPS = 1_000_000
 
 
 def centralities(links: UnitLinks, chosen: int) -> tuple[Centrality, ...]:
@@ -426,11 +425,6 @@ def public_suffix(prefix: str) -> str:
     """The public suffix of a unit's host, such as `ac.uk`; empty for an IP address or a single label."""
     host = prefix.partition("/")[0].removeprefix("*.")
     return registry_suffix(host if is_ip(host) else host.partition(":")[0])
-
-
-# Communicators whose gain is measured, by units: each takes two component searches
-GAINS_AT_MOST = 200
-NO_MARKS: Mapping[str, SiteMark] = {}
 
 
 def strong_from(rules: CompanionRules, chosen: int) -> int:

@@ -62,6 +62,13 @@ from periplus_studies.store import LinkKey
 from periplus_studies.units import prefix_of, promote, unit_finder, unit_of
 
 STOP = "survey_stop"  # name of a note in the collection
+SURVEY = "survey"  # kind of run
+# five clicks as in the published runs; depth counts links only, so sitemaps are not read
+DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})
+LOOK_S = 0.5  # polling interval for changes of the plan
+MOST_QUANTUM = 1_000_000  # the rule allocates pages, not the frontier
+_GOOD = FETCHED_REASONS | {Reason.REDIRECT, Reason.ALIAS}
+MOST_NAMES = 20_000  # names compared to suggest one for an unknown name: a third of a second
 
 
 def create(place: Place, campaign: Campaign) -> None:
@@ -131,12 +138,6 @@ def stop(place: Place) -> None:
 
 
 # Running --------------------------------------------------------------------------------------------------------------
-
-SURVEY = "survey"  # kind of run
-# five clicks as in the published runs; depth counts links only, so sitemaps are not read
-DEFAULTS = settings_from({"max_depth": 5, "sitemaps": False, "index": False})
-LOOK_S = 0.5  # polling interval for changes of the plan
-MOST_QUANTUM = 1_000_000  # the rule allocates pages, not the frontier
 
 
 @frozen
@@ -409,9 +410,6 @@ def _recent(policy: SurveyPolicy, site: SiteKey) -> float:
     return sum(rewards) / len(rewards) if rewards else 0.0
 
 
-_GOOD = FETCHED_REASONS | {Reason.REDIRECT, Reason.ALIAS}
-
-
 def _state(start: tuple[str, str] | None, pages: int, waiting: int) -> str:
     """State of a site from the (reason, rule) of its start."""
     if start is None or start[0] == Reason.WAITING:
@@ -507,8 +505,6 @@ def _place(units: tuple[Unit, ...], name: str) -> int | None:
 
 
 # Decisions on sites ---------------------------------------------------------------------------------------------------
-
-MOST_NAMES = 20_000  # names compared to suggest one for an unknown name: a third of a second
 
 
 def decide(

@@ -53,6 +53,17 @@ _GRAPHS = "svg, gexf, graphml, net"
 DRAWINGS = {
     "network": _GRAPHS, "targets": _GRAPHS, "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg",
 }  # fmt: skip
+USUAL_FOLDER = Path("survey.periplus")
+CHANGEABLE = (
+    "rule",
+    "within",
+    "pages",
+    "seed",
+    "at_once",
+    "least_pages",
+    "read_companions",
+)  # of a campaign, by `run` too
+MOST_SITES = 15
 
 
 @click.command()
@@ -203,17 +214,6 @@ def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
 
 
 # `periplus survey`: a campaign over many sites that looks for the most new external links in a budget of pages.
-
-USUAL_FOLDER = Path("survey.periplus")
-CHANGEABLE = (
-    "rule",
-    "within",
-    "pages",
-    "seed",
-    "at_once",
-    "least_pages",
-    "read_companions",
-)  # of a campaign, by `run` too
 
 
 @click.group()
@@ -417,9 +417,6 @@ def _changes(flags: dict[str, Any]) -> dict[str, Any]:
 
 for _command in (links, mark, report, export):
     survey.add_command(_command)
-
-
-MOST_SITES = 15
 
 
 @contextlib.contextmanager

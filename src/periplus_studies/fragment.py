@@ -24,6 +24,14 @@ from periplus_studies.model import (
     UnitFigures,
 )
 
+SIZE = (1000, 680)
+MIDDLE = 500 + 350j
+TARGET_RADIUS = 92.0
+AROUND = (365.0, 210.0)  # half axes of the ellipse of the companion sets
+# Position of each, in degrees from the right, clockwise: the strongest at the top
+PLACES = {"communicator": -38.0, "strong": -142.0, "weak": 156.0, "private": 90.0, "global": 24.0}
+HUES = {"target": "teal", "communicator": "red", "strong": "amber", "weak": "grey", "private": "grey", "global": "blue"}
+
 
 def write_fragment_xml(results: SurveyResults, out: TextIO) -> None:
     """<fragment><method/><set><site/>...</set>...<relations><relation/>...<link/>...</relations></fragment>, streamed.
@@ -133,13 +141,6 @@ def _sound(value: object) -> object:
     return [_sound(part) for part in value] if isinstance(value, list) else value
 
 
-SIZE = (1000, 680)
-MIDDLE = 500 + 350j
-TARGET_RADIUS = 92.0
-AROUND = (365.0, 210.0)  # half axes of the ellipse of the companion sets
-# Position of each, in degrees from the right, clockwise: the strongest at the top
-PLACES = {"communicator": -38.0, "strong": -142.0, "weak": 156.0, "private": 90.0, "global": 24.0}
-HUES = {"target": "teal", "communicator": "red", "strong": "amber", "weak": "grey", "private": "grey", "global": "blue"}
 LARGEST, LEAST = 78.0, 54.0  # radii of companion sets: the area goes by sites, but a set of one must hold its name
 
 

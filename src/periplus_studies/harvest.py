@@ -42,6 +42,14 @@ TINY = 1e-9
 # If n pages had nothing new, the rate is below 3 / n with 95 % confidence (rule of three, Hanley and Lippman-Hand 1983)
 RULE_OF_THREE = 3.0
 CURVE_POINTS = 200  # points of a drawing, including the first and the last page
+STEPS = "▁▂▃▄▅▆▇█"
+PLAIN_STEPS = ".:-=+*#@"  # for outputs that have no such signs
+CURVE_CELLS = 40
+_HEADS = ("site", "pages", "new links", "last 50", "rule's score", "read", "state")
+SIZE = (1120, 470)
+NAMED_SITES = 8  # sites with their own colour and name; the rest is grey
+NAME_SIGNS = 20
+_KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
 
 
 def richness(rows: HarvestRows) -> Richness:
@@ -210,12 +218,6 @@ def harvest_rows(sites: Sequence[str], known_urls: Ints, site: Ints32, pairs: tu
     return HarvestRows(tuple(sites), known_urls, site, keys // span, keys % span)
 
 
-STEPS = "▁▂▃▄▅▆▇█"
-PLAIN_STEPS = ".:-=+*#@"  # for outputs that have no such signs
-CURVE_CELLS = 40
-_HEADS = ("site", "pages", "new links", "last 50", "rule's score", "read", "state")
-
-
 def standing_lines(progress: CampaignProgress, *, most: int = -1, boxes: bool = True) -> Iterator[str]:
     """Sites with most new links first, `most` of them; then the harvest. boxes: whether the output has block signs."""
     order = sorted(progress.sites, key=lambda row: (-row.links, -row.pages, row.short))
@@ -308,15 +310,6 @@ def write_standing_json(progress: CampaignProgress, out: TextIO) -> None:
         ensure_ascii=False,
     )
     out.write("\n")
-
-
-SIZE = (1120, 470)
-
-NAMED_SITES = 8  # sites with their own colour and name; the rest is grey
-
-NAME_SIGNS = 20
-
-_KINDS = [*HUES, *(f"{hue} dashed" for hue in HUES)]
 
 
 def write_yield_curves(harvest: Harvest, title: str, about: str, out: TextIO) -> None:

@@ -9,53 +9,6 @@ from periplus.model.arrays import Ints, Ints32, Mask
 from periplus.model.tables import INTEGER, TEXT, Column, Table, columns_of
 from periplus.values import Pairs, frozen
 
-
-@frozen
-class Unit:
-    """A site as counted by a survey. It owns all URLs under its prefixes, except those under a longer prefix.
-
-    prefixes: as written by `units.prefix_of`: `example.org`, `example.org/~ann`, or `*.example.org` for a host
-    and its subdomains.
-    """
-
-    name: str
-    short: str  # short name for drawings and matrices
-    start: str  # start URL; empty if the site was found and not chosen
-    prefixes: tuple[str, ...]
-    bundle: str = ""  # organisation whose sites count as one vertex; empty: only this unit
-    official: bool = True  # whether it is the organisation's official site
-
-
-class DocumentModel(StrEnum):
-    """What counts as one document when links are counted. A link is a distinct pair of documents (alternative document
-    models).
-    """
-
-    PAGE = "page"
-    DIRECTORY = "directory"  # host and path up to the last slash
-    HOST = "host"
-    SITE = "site"  # the unit: at most one link per pair
-
-
-class SiteStatus(StrEnum):
-    """The user's decision on a site, as in Hyphe."""
-
-    IN = "in"  # in the target set
-    OUT = "out"  # reviewed, and left out of all lists
-    UNDECIDED = "undecided"  # to be reviewed again
-    DISCOVERED = "discovered"  # not reviewed
-
-
-class CompanionClass(StrEnum):
-    """Strength of the links between a site and the target set."""
-
-    PRIVATE = "private"  # one unit links to it
-    WEAK = "weak"  # several units link to it, but fewer than for STRONG
-    STRONG = "strong"
-    COMMUNICATOR = "communicator"  # strong, and links back: connects the target set
-    GLOBAL = "global"  # on the list of sites that everyone links to
-
-
 # Search engines, counters, social networks, software vendors. Our own list; users can edit it for their survey.
 # Platforms that host other people's sites on subdomains are not included.
 GLOBAL_SITES = (
@@ -117,27 +70,6 @@ GLOBAL_SITES = (
         "wikimedia.org",
     ),
 )
-
-
-@frozen
-class CompanionRules:
-    """Thresholds for the classes of companion sites. A change needs no new crawl."""
-
-    strong_least: int = 3  # minimum number of distinct target units
-    strong_share: float = 0.05  # minimum share of the target set
-    back_least: int = 2  # minimum target units that a communicator links back to
-    global_sites: tuple[str, ...] = GLOBAL_SITES  # domains, including subdomains
-
-
-@frozen
-class SiteMark:
-    """A user's mark on a site, identified by its first prefix."""
-
-    prefix: str
-    status: SiteStatus = SiteStatus.DISCOVERED
-    tags: tuple[str, ...] = ()
-
-
 _UNIT = Column("unit", TEXT, "the site of the page", facet=True)
 _PAGE = Column("page", TEXT, "the page with the link", searched=True)
 _TARGET = Column("target", TEXT, "the URL that it leads to", searched=True)
@@ -189,9 +121,72 @@ SURVEY_LINKS = {
     )
 }
 """The links that a survey collects, by kind."""
-
-
 RECENT_PAGES = 50  # the last pages of a site predict its further yield
+
+
+@frozen
+class Unit:
+    """A site as counted by a survey. It owns all URLs under its prefixes, except those under a longer prefix.
+
+    prefixes: as written by `units.prefix_of`: `example.org`, `example.org/~ann`, or `*.example.org` for a host
+    and its subdomains.
+    """
+
+    name: str
+    short: str  # short name for drawings and matrices
+    start: str  # start URL; empty if the site was found and not chosen
+    prefixes: tuple[str, ...]
+    bundle: str = ""  # organisation whose sites count as one vertex; empty: only this unit
+    official: bool = True  # whether it is the organisation's official site
+
+
+class DocumentModel(StrEnum):
+    """What counts as one document when links are counted. A link is a distinct pair of documents (alternative document
+    models).
+    """
+
+    PAGE = "page"
+    DIRECTORY = "directory"  # host and path up to the last slash
+    HOST = "host"
+    SITE = "site"  # the unit: at most one link per pair
+
+
+class SiteStatus(StrEnum):
+    """The user's decision on a site, as in Hyphe."""
+
+    IN = "in"  # in the target set
+    OUT = "out"  # reviewed, and left out of all lists
+    UNDECIDED = "undecided"  # to be reviewed again
+    DISCOVERED = "discovered"  # not reviewed
+
+
+class CompanionClass(StrEnum):
+    """Strength of the links between a site and the target set."""
+
+    PRIVATE = "private"  # one unit links to it
+    WEAK = "weak"  # several units link to it, but fewer than for STRONG
+    STRONG = "strong"
+    COMMUNICATOR = "communicator"  # strong, and links back: connects the target set
+    GLOBAL = "global"  # on the list of sites that everyone links to
+
+
+@frozen
+class CompanionRules:
+    """Thresholds for the classes of companion sites. A change needs no new crawl."""
+
+    strong_least: int = 3  # minimum number of distinct target units
+    strong_share: float = 0.05  # minimum share of the target set
+    back_least: int = 2  # minimum target units that a communicator links back to
+    global_sites: tuple[str, ...] = GLOBAL_SITES  # domains, including subdomains
+
+
+@frozen
+class SiteMark:
+    """A user's mark on a site, identified by its first prefix."""
+
+    prefix: str
+    status: SiteStatus = SiteStatus.DISCOVERED
+    tags: tuple[str, ...] = ()
 
 
 @frozen

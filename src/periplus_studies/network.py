@@ -31,6 +31,58 @@ from periplus_studies.model import CompanionClass, SurveyResults, UnitFigures
 
 SHOWN_CLASSES = frozenset({CompanionClass.COMMUNICATOR, CompanionClass.STRONG, CompanionClass.WEAK})
 TARGET = "target"
+# more is a tangle in which no single arrow can be followed; the strongest are kept, and each site's own strongest
+ARROWS = 280
+ARROWS_A_SITE = 2.5  # of very many sites so many
+LEAST_RADIUS = 4.0  # px: smaller circles would be invisible, so below it areas are not exact
+TOP = 118.0  # px for title and legend
+LEAST_WIDTH = 760.0  # px of a sheet
+NAME_SIGNS = 22
+PARTS = {  # of a network: words and colour
+    TARGET: ("target set", "teal"),
+    CompanionClass.COMMUNICATOR: ("communicator", "red"),
+    CompanionClass.STRONG: ("strong companion", "amber"),
+    CompanionClass.WEAK: ("weak companion", "grey"),
+    CompanionClass.PRIVATE: ("private companion", "grey"),
+    CompanionClass.GLOBAL: ("global site", "blue"),
+}
+STEPS = 7  # shades that can be distinguished on a screen
+MOST_WITH_NUMBERS = 24  # sites: of more, the cells are too small to be read
+MOST_WITH_NAMES = 120  # sites: of more, the picture would be wider than a screen if a line of text had room in a row
+CELLS = 4, 12, 34  # px: the least side of a cell, the least beside which a name has room, the largest
+MATRIX_NAME_SIGNS = 20
+MATRIX_TOP = 84
+_SHADES = ("#d8e8e5", "#bfdcd9", "#a6cfcd", "#7db8b9", "#529da1", "#2f7f86", "#175b63")
+_DARK_SHADES = ("#1d2d31", "#22404a", "#27555c", "#2f6d72", "#43898c", "#6aabab", "#a5d5d2")
+_MATRIX_STYLE = (
+    scope_rules(
+        "rect:hover { stroke: var(--ink); } text.on { fill: #ffffff; } "
+        ".self { fill: none; stroke: var(--soft); stroke-width: .8; stroke-dasharray: 2 2; }"
+        + "".join(f".s{step} {{ fill: {shade}; }} " for step, shade in enumerate(_SHADES, 1))
+    )
+    + "@media (prefers-color-scheme: dark) {\n"
+    + scope_rules(
+        "text.on { fill: #10181a; } "
+        + "".join(f".s{step} {{ fill: {shade}; }} " for step, shade in enumerate(_DARK_SHADES, 1))
+    )
+    + "}\n"
+)
+_SITE_COLUMNS = {
+    "name": "string",
+    "set": "string",
+    "fetched": "boolean",
+    "pages": "long",
+    "cited_by": "int",
+    "prefix": "string",
+    "tld": "string",
+}
+_SITE_COLOURS = {
+    TARGET: (47, 127, 134),
+    "communicator": (180, 81, 63),
+    "strong": (208, 168, 83),
+    "global": (91, 127, 174),
+}
+_OTHER_SITE = (141, 147, 143)
 
 
 @frozen
@@ -107,23 +159,6 @@ def top_units(results: SurveyResults, most: int) -> list[UnitFigures]:
     """The target units of most links in and out, in their order."""
     ranked = sorted(results.figures, key=lambda row: (-(row.in_links + row.out_links), row.unit))[:most]
     return sorted(ranked, key=lambda row: row.unit)
-
-
-# more is a tangle in which no single arrow can be followed; the strongest are kept, and each site's own strongest
-ARROWS = 280
-ARROWS_A_SITE = 2.5  # of very many sites so many
-LEAST_RADIUS = 4.0  # px: smaller circles would be invisible, so below it areas are not exact
-TOP = 118.0  # px for title and legend
-LEAST_WIDTH = 760.0  # px of a sheet
-NAME_SIGNS = 22
-PARTS = {  # of a network: words and colour
-    TARGET: ("target set", "teal"),
-    CompanionClass.COMMUNICATOR: ("communicator", "red"),
-    CompanionClass.STRONG: ("strong companion", "amber"),
-    CompanionClass.WEAK: ("weak companion", "grey"),
-    CompanionClass.PRIVATE: ("private companion", "grey"),
-    CompanionClass.GLOBAL: ("global site", "blue"),
-}
 
 
 def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> None:
@@ -264,29 +299,6 @@ def write_matrix_csv(results: SurveyResults, out: TextIO) -> None:
     writer.writerows([name, *row] for name, row in zip(names, matrix_rows(results), strict=True))
 
 
-STEPS = 7  # shades that can be distinguished on a screen
-MOST_WITH_NUMBERS = 24  # sites: of more, the cells are too small to be read
-MOST_WITH_NAMES = 120  # sites: of more, the picture would be wider than a screen if a line of text had room in a row
-CELLS = 4, 12, 34  # px: the least side of a cell, the least beside which a name has room, the largest
-MATRIX_NAME_SIGNS = 20
-MATRIX_TOP = 84
-_SHADES = ("#d8e8e5", "#bfdcd9", "#a6cfcd", "#7db8b9", "#529da1", "#2f7f86", "#175b63")
-_DARK_SHADES = ("#1d2d31", "#22404a", "#27555c", "#2f6d72", "#43898c", "#6aabab", "#a5d5d2")
-_MATRIX_STYLE = (
-    scope_rules(
-        "rect:hover { stroke: var(--ink); } text.on { fill: #ffffff; } "
-        ".self { fill: none; stroke: var(--soft); stroke-width: .8; stroke-dasharray: 2 2; }"
-        + "".join(f".s{step} {{ fill: {shade}; }} " for step, shade in enumerate(_SHADES, 1))
-    )
-    + "@media (prefers-color-scheme: dark) {\n"
-    + scope_rules(
-        "text.on { fill: #10181a; } "
-        + "".join(f".s{step} {{ fill: {shade}; }} " for step, shade in enumerate(_DARK_SHADES, 1))
-    )
-    + "}\n"
-)
-
-
 def write_heat_map(names: Sequence[str], table: Sequence[Sequence[int]], title: str, about: str, out: TextIO) -> None:
     """The matrix as SVG, row = source, logarithmic shades; the diagonal, self-links,
     is framed and has no shade of its own.
@@ -353,26 +365,6 @@ def _matrix_keys(most: int) -> Iterator[Key]:
         if low < past:
             yield Key(number(low) if low == past - 1 else f"{number(low)}–{number(past - 1)}", "rect", f"s{step}")
     yield Key("self-links", "rect", "self")
-
-
-_SITE_COLUMNS = {
-    "name": "string",
-    "set": "string",
-    "fetched": "boolean",
-    "pages": "long",
-    "cited_by": "int",
-    "prefix": "string",
-    "tld": "string",
-}
-
-_SITE_COLOURS = {
-    TARGET: (47, 127, 134),
-    "communicator": (180, 81, 63),
-    "strong": (208, 168, 83),
-    "global": (91, 127, 174),
-}
-
-_OTHER_SITE = (141, 147, 143)
 
 
 def write_network_gexf(results: SurveyResults, network: Network, out: TextIO, format: str = "gexf") -> None:

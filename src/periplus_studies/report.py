@@ -160,6 +160,16 @@ STANDING = Table(
         tags text searched: the user's tags, separated by blanks
     """),
 )
+HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
+_STYLE = """
+.scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
+.drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
+@media screen and (max-width: 70rem) { .drawing { overflow-x: auto; } .drawing img { width: auto; max-width: none; } }
+figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
+"""  # noqa: E501
+_NETWORK = "Companion sites are drawn if at least two sites of the target set link to them, without global sites."
+_TARGETS = "The sites of the target set and the links between them, without companion sites."
+_FRAGMENT = "The target set, the classes of its companion set, and the links between them."
 
 
 def standing_rows(results: CampaignProgress, marks: Mapping[str, SiteMark]) -> Iterator[Row]:
@@ -279,15 +289,6 @@ TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
 }
 
 
-HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
-_STYLE = """
-.scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
-.drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
-@media screen and (max-width: 70rem) { .drawing { overflow-x: auto; } .drawing img { width: auto; max-width: none; } }
-figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
-"""  # noqa: E501
-
-
 def survey_report(results: SurveyResults) -> str:
     """The report as one self-contained page of XHTML that is valid HTML too, light and dark, fit for paper.
 
@@ -339,11 +340,6 @@ def survey_report(results: SurveyResults) -> str:
     title, foot = text(method.title), html.foot(caption, method.created)
     head = f"<h1>{title}</h1>\n{html.head(caption, figures, empty)}\n{nav}"
     return document(title, head, body, foot=foot, rules=_STYLE)
-
-
-_NETWORK = "Companion sites are drawn if at least two sites of the target set link to them, without global sites."
-_TARGETS = "The sites of the target set and the links between them, without companion sites."
-_FRAGMENT = "The target set, the classes of its companion set, and the links between them."
 
 
 def _picture(results: SurveyResults, write: Callable[..., None], *values: object) -> str:

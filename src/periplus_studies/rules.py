@@ -33,6 +33,32 @@ MEMORIES = np.array([4.0, 16.0, 64.0, 256.0])  # pages: each page multiplies a f
 LATELY = 1  # index in MEMORIES of the recent mean
 LATELY_PAGES = 4.0  # weight of the prior mean of a site, in pages
 _BY_SITE = ("pages", "links", "faded", "faded_pages")
+CLICK_LINKS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
+PAGES_PER_SITE = 200  # the budget if none is given: that of the published runs
+EPSILON_LINKS = 0.1  # added to the sums, so that the first means are not 0
+LEAST_POWER = 0.05  # closer to 0, the power mean is numerically the geometric mean
+FEATURE_PAGES = 20.0  # weight of the prior of the forecasts, in pages
+# Fitted by an evolution strategy on other worlds and manuals than the reported ones (docs/rules-of-choice.md).
+# One row per parameter: ((minimum, maximum), slope by each of the features).
+SETTING = (
+    ((-2, 7), (2.01, -1.27, 0.15, -0.31, -1.28, -1.44)),  # ln of the prior in pages
+    ((-6, 3), (-1.69, -2.07, 0.56, 0.82, -0.17, -0.14)),  # ln of the premium
+    ((-12, 4), (2.26, -3.01, 0.89, 0.12, 0.50, 0.39)),  # power
+    ((-1, 7), (0.28, 0.05, 0.14, -0.08, 0.75, 0.55)),  # ln of the pages after which the premium is 1 / sqrt 2
+    ((-4, 3), (-1.39, -0.81, -0.42, -1.46, -0.79, 1.35)),  # ln of the exponent by which the premium decreases
+    ((-8, 8), (2.65, -2.43, 2.02, -0.09, 0.56, -1.31)),  # ln weight of the mean of 4 pages
+    ((-8, 8), (0.59, -0.64, -1.52, 0.66, 0.25, -0.63)),  # of 16
+    ((-8, 8), (3.56, -0.83, -0.59, -1.12, 0.43, -1.51)),  # of 64
+    ((-8, 8), (-1.01, 1.40, -0.24, -0.49, 0.24, -0.14)),  # of 256
+    ((-8, 8), (-0.20, -0.49, -0.51, -0.23, -0.98, 1.87)),  # of all
+    ((-6, 2), (-3.65, -1.44, 0.32, -0.82, 0.32, -0.62)),  # ln of the width of the bounds
+)
+_BOUNDS = np.array([bounds for bounds, _ in SETTING]).T
+_SLOPES = np.array([slopes for _, slopes in SETTING]).T
+ALL_AT_ONCE = 256  # up to so many sites, all scores are computed for each choice; above, only changed ones
+# all scores are computed again when the total of pages has grown by this share: logarithms and means changed less
+STALE = 1 / 64
+SHORTEST_S = 0.05  # minimum cost of a page in seconds, so that very fast answers do not dominate the score
 
 
 @dataclass(slots=True)
@@ -118,7 +144,6 @@ class Yields:
 
 
 Unit = Literal["page", "host", "domain"]
-CLICK_LINKS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 
 
 @dataclass(slots=True)
@@ -217,29 +242,6 @@ def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
 # Power, prior, width of the bounds and premium follow from six statistics of the campaign, `_features`: how evenly
 # links are distributed, whether good sites stay good, whether good and bad runs of pages last. All values are relative
 # to the mean, so the rule does not depend on the unit (links, hosts, links per second).
-
-PAGES_PER_SITE = 200  # the budget if none is given: that of the published runs
-EPSILON_LINKS = 0.1  # added to the sums, so that the first means are not 0
-LEAST_POWER = 0.05  # closer to 0, the power mean is numerically the geometric mean
-FEATURE_PAGES = 20.0  # weight of the prior of the forecasts, in pages
-
-# Fitted by an evolution strategy on other worlds and manuals than the reported ones (docs/rules-of-choice.md).
-# One row per parameter: ((minimum, maximum), slope by each of the features).
-SETTING = (
-    ((-2, 7), (2.01, -1.27, 0.15, -0.31, -1.28, -1.44)),  # ln of the prior in pages
-    ((-6, 3), (-1.69, -2.07, 0.56, 0.82, -0.17, -0.14)),  # ln of the premium
-    ((-12, 4), (2.26, -3.01, 0.89, 0.12, 0.50, 0.39)),  # power
-    ((-1, 7), (0.28, 0.05, 0.14, -0.08, 0.75, 0.55)),  # ln of the pages after which the premium is 1 / sqrt 2
-    ((-4, 3), (-1.39, -0.81, -0.42, -1.46, -0.79, 1.35)),  # ln of the exponent by which the premium decreases
-    ((-8, 8), (2.65, -2.43, 2.02, -0.09, 0.56, -1.31)),  # ln weight of the mean of 4 pages
-    ((-8, 8), (0.59, -0.64, -1.52, 0.66, 0.25, -0.63)),  # of 16
-    ((-8, 8), (3.56, -0.83, -0.59, -1.12, 0.43, -1.51)),  # of 64
-    ((-8, 8), (-1.01, 1.40, -0.24, -0.49, 0.24, -0.14)),  # of 256
-    ((-8, 8), (-0.20, -0.49, -0.51, -0.23, -0.98, 1.87)),  # of all
-    ((-6, 2), (-3.65, -1.44, 0.32, -0.82, 0.32, -0.62)),  # ln of the width of the bounds
-)
-_BOUNDS = np.array([bounds for bounds, _ in SETTING]).T
-_SLOPES = np.array([slopes for _, slopes in SETTING]).T
 
 
 def scout(budget: int = 0) -> ChoiceRule:
@@ -340,12 +342,6 @@ def parse_rule(name: str, budget: int, sites: int) -> ChoiceRule:
     if kind == "r1" and not budget:
         raise UsageError("Rule r1 needs the number of pages to fetch: give it, or use the rule quantum.")
     return rules()[kind][1](budget, sites)
-
-
-ALL_AT_ONCE = 256  # up to so many sites, all scores are computed for each choice; above, only changed ones
-# all scores are computed again when the total of pages has grown by this share: logarithms and means changed less
-STALE = 1 / 64
-SHORTEST_S = 0.05  # minimum cost of a page in seconds, so that very fast answers do not dominate the score
 
 
 @dataclass(slots=True)

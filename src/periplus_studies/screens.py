@@ -64,6 +64,26 @@ _SURVEYS, _WATCHERS = Surveys(), SurveyWatchers()
 READ_S = 3.0  # for one collection of the list
 SITES = 50  # shown while they change; the table has all
 SITE_FIELD = "site:"  # what a ticked site's field is called, with its prefixes
+FORM: JsonObject = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # what the form that makes one needs
+STATUSES = {
+    SiteStatus.IN: "in: read in the survey",
+    SiteStatus.OUT: "out: excluded from all lists",
+    SiteStatus.UNDECIDED: "undecided: to be reviewed again",
+    SiteStatus.DISCOVERED: "discovered: not reviewed",
+}
+COUNTING = ("model", "met_by", "strong_least", "strong_share", "back_least")  # in the address: how is counted
+LINKING = ("kind", "of", "on", "to", "words")  # and which links are looked at
+MATRIX_SITES = 25  # of a table of all with all; the picture shows up to HEAT_SITES
+MOST_MARKS = 200  # decisions that are listed
+NETWORK_SITES = 200
+TICK_COLUMNS = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
+HEADS = {  # labels of columns with unclear names
+    "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
+    "back": "links back to", "in_links": "links in", "in_units": "from sites", "out_links": "links out",
+    "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF", "wif": "WIF",
+    "robots": "robots.txt", "linking_pages": "pages linking", "external_linking_pages": "external pages linking",
+}  # fmt: skip
+_C = "/c/{name}/survey"
 
 
 @frozen
@@ -80,9 +100,6 @@ class SurveyRow:
     note: str = ""
     last: float = 0.0
     fault: str = ""
-
-
-FORM: JsonObject = {"rules": RULE_WORDS, "usual_pages": SURVEY_PAGES}  # what the form that makes one needs
 
 
 def surveys(request: Request, refused: RefusedForm | None = None) -> Response:
@@ -167,14 +184,6 @@ def survey(request: Request, refused: RefusedForm | None = None) -> Response:
     line = command_line(survey_run(_run_fields(request.query_params), word).command)
     shown = {"title": "Survey", **values(request), "line": line, "rules": RULE_WORDS, "statuses": STATUSES}
     return rendering.answer(request, "periplus_studies/survey.html", shown)
-
-
-STATUSES = {
-    SiteStatus.IN: "in: read in the survey",
-    SiteStatus.OUT: "out: excluded from all lists",
-    SiteStatus.UNDECIDED: "undecided: to be reviewed again",
-    SiteStatus.DISCOVERED: "discovered: not reviewed",
-}
 
 
 def _run_fields(asked: Mapping[str, str]) -> dict[str, str]:
@@ -280,20 +289,6 @@ def _back(form: Mapping[str, str]) -> str:
     if view not in ("standing", "companions", "sites"):
         return "survey"
     return f"survey/{view}" + ("?" + urlencode(parse_qsl(query, max_num_fields=50)) if query else "")
-
-
-COUNTING = ("model", "met_by", "strong_least", "strong_share", "back_least")  # in the address: how is counted
-LINKING = ("kind", "of", "on", "to", "words")  # and which links are looked at
-MATRIX_SITES = 25  # of a table of all with all; the picture shows up to HEAT_SITES
-MOST_MARKS = 200  # decisions that are listed
-NETWORK_SITES = 200
-TICK_COLUMNS = {"standing": "prefixes", "companions": "site"}  # what names the sites that are decided on
-HEADS = {  # labels of columns with unclear names
-    "units": "cited by sites", "recent": "a page lately", "score": "rule’s score", "share": "read",
-    "back": "links back to", "in_links": "links in", "in_units": "from sites", "out_links": "links out",
-    "out_units": "to sites", "out_companion": "to companions", "external_wif": "external WIF", "wif": "WIF",
-    "robots": "robots.txt", "linking_pages": "pages linking", "external_linking_pages": "external pages linking",
-}  # fmt: skip
 
 
 @frozen
@@ -535,7 +530,6 @@ def _document(request: Request, what: str, ending: str) -> str:
     return out.getvalue()
 
 
-_C = "/c/{name}/survey"
 ROUTES = Routes(
     screens=(Screen("/surveys", surveys), Screen(_C, survey), Screen(_C + "/{view}", view)),
     forms={

@@ -24,6 +24,8 @@ HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, L
 _SURVEY_KINDS = frozenset(HYPERLINKS)
 _BLOCK = 10_000  # rows converted to columns at a time
 _NOT_READ = "('redirect', 'alias', 'rule')"
+_HYPERLINKS = any_of(HYPERLINKS)
+_MATCHING = "(? = '' OR matches({column}, ?))"
 
 
 def every_url(connection: sqlite3.Connection) -> UrlRows:
@@ -57,10 +59,6 @@ def fetch_order(connection: sqlite3.Connection) -> Ints:
     return np.concatenate(
         [np.zeros(0, np.int64), *(block[:, 0] for block in number_blocks(connection.execute(find), 2))]
     )
-
-
-_HYPERLINKS = any_of(HYPERLINKS)
-_MATCHING = "(? = '' OR matches({column}, ?))"
 
 
 class LinkKey(NamedTuple):

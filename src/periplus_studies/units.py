@@ -39,6 +39,8 @@ PLATFORMS: Mapping[str, str] = {
 }
 Path = str
 UnitKey = int | str  # index of a target unit, or the name of another site
+COLUMNS = ("start", "name", "short", "prefixes", "bundle", "official")
+_NO = frozenset({"no", "false", "0"})
 
 
 @frozen
@@ -220,10 +222,6 @@ def _platform_site(site: str, path: Path, patterns: Mapping[str, re.Pattern[str]
     pattern = patterns.get(site) or patterns.get(EVERY_HOST)
     match = pattern.match(path) if pattern else None
     return site + match[0].replace("%7E", "~").replace("%7e", "~") if match else ""
-
-
-COLUMNS = ("start", "name", "short", "prefixes", "bundle", "official")
-_NO = frozenset({"no", "false", "0"})
 
 
 def unit_list(text: str) -> tuple[Unit, ...]:

@@ -32,6 +32,9 @@ TABLES = 24
 AGAIN_S = 10.0  # shortest time between recounts during a crawl
 SHARE = 0.1  # of the time at most goes into counting or looking: a look that took 0.3 s is shown for 3 s
 LINKS = 50_000  # links shown at once: filter further, or use `periplus survey links`
+LEAST_S = 1.0  # so long each look is shown
+CATCH_UP_S = 0.7  # time of one update; a long unread survey takes several
+CACHED_SURVEYS = 20  # campaigns that are watched at once: 8 bytes a link each
 
 
 @frozen
@@ -125,13 +128,6 @@ class Surveys:
     def _store_table(self, lazy: LazyTable) -> reading.Connection:
         key = (lazy.table.name, *lazy.key)
         return self._tables.get_or_make(key, lambda: stored_tables.computed_database((lazy.table, lazy.rows())))
-
-
-LEAST_S = 1.0  # so long each look is shown
-
-CATCH_UP_S = 0.7  # time of one update; a long unread survey takes several
-
-CACHED_SURVEYS = 20  # campaigns that are watched at once: 8 bytes a link each
 
 
 @frozen

@@ -42,6 +42,8 @@ _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, 
 # end of the message of a run that was signed in before: it waits for the user
 SIGNED_OUT = "; signed out, so the crawl pauses: sign in again, then the same command goes on"
 MOST_SITES = 64  # sites whose alias detection is in memory; others are read from the store when needed
+GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when full
+MOST_SITEMAP_DEPTH = 3  # indexes of indexes exist; deeper nesting is a loop
 
 
 class Naming(NamedTuple):
@@ -111,9 +113,6 @@ class Aliases:
         return learner
 
 
-GENERATION = 200_000  # texts in one half of the memory: some 60 MB in all when full
-
-
 class Memory:
     """A cache of recently seen URLs with their smallest depth: at least the last GENERATION different ones.
 
@@ -154,9 +153,6 @@ def as_part(fetched: Fetched) -> Fetched | None:
     if not is_part(media_type(fetched.headers)[0], fetched.body[:16]):
         return None
     return replace(fetched, body=fetched.body if fetched.cut is Cut.NONE else b"", cut=Cut.NOT_WANTED)
-
-
-MOST_SITEMAP_DEPTH = 3  # indexes of indexes exist; deeper nesting is a loop
 
 
 class Discovery:

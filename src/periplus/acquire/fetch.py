@@ -54,6 +54,16 @@ FirstAnswers = dict[UrlId, frozenset[int]]  # by page, hashes of the (index, wor
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 REFUSALS = frozenset({401, 403, 407, 429, 451, 999})  # 999: LinkedIn and others send it to crawlers
+_REASON_OF_CAUSE = {
+    "tls": Reason.TLS,
+    "not-http": Reason.BAD_ANSWER,
+    "header-too-long": Reason.BAD_ANSWER,
+    "private-address": Reason.PRIVATE,
+    "bug": Reason.BUG,
+}
+NO_RETRY_WAIT = frozenset({429, 503})  # the whole host waits after these, so the URL need not
+LOOK_CHARS = 20_000  # of the text that are kept; error pages rarely have more than 3,000
+_THERE = frozenset({FragmentVerdict.FOUND, FragmentVerdict.TOP})
 
 
 def visit_of(response: Response, limits: FetchLimits) -> Visit:
@@ -114,15 +124,6 @@ def reason_of_status(status: int) -> Reason:
     return Reason.BAD_ANSWER  # 1xx without a final status, 3xx without a target, 304 without a condition
 
 
-_REASON_OF_CAUSE = {
-    "tls": Reason.TLS,
-    "not-http": Reason.BAD_ANSWER,
-    "header-too-long": Reason.BAD_ANSWER,
-    "private-address": Reason.PRIVATE,
-    "bug": Reason.BUG,
-}
-
-
 def reason_of(outcome: Outcome) -> Reason:
     """The reason (and so the state) of a URL after this outcome, without regard to retries."""
     match outcome:
@@ -142,9 +143,6 @@ def reason_of(outcome: Outcome) -> Reason:
             return _REASON_OF_CAUSE.get(cause, Reason.UNREACHABLE)
         case Skipped(reason=reason):
             return reason
-
-
-NO_RETRY_WAIT = frozenset({429, 503})  # the whole host waits after these, so the URL need not
 
 
 def completion_of(read: Completion, politeness: Politeness) -> Completion:
@@ -241,8 +239,6 @@ def bug(lease: Lease, task: Task, visit: Visit, detail: str) -> Completion:
 # servers answer HEAD wrongly and their links must not be reported as broken. Redirects are followed by side requests,
 # so that robots.txt and delay of the target host apply. `api.audit` repeats failed checks later.
 
-LOOK_CHARS = 20_000  # of the text that are kept; error pages rarely have more than 3,000
-
 
 def check_of(lease: Lease, task: Task, visit: Visit, settings: Settings) -> Completion:
     """Ends the task of a link check, with its follow-up request if it needs one."""
@@ -289,8 +285,6 @@ def look_at(fetched: Fetched, fragments: list[str]) -> Look:
         )
     return Look(media_type, facts.title, facts.h1, shown[:LOOK_CHARS], verdicts)
 
-
-_THERE = frozenset({FragmentVerdict.FOUND, FragmentVerdict.TOP})
 
 # If a refresh finds that a page differs only in words with digits, it requests the page a second time. New words that
 # both answers share are a change; if they share none, the words are volatile (times, tokens): the page is unchanged.

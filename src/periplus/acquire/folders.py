@@ -27,6 +27,10 @@ INDEX_FILES = ("index.html", "index.htm")
 START_BYTES = 4_096  # of a file, from which its type is detected if its name does not show it
 _READ = frozenset({Purpose.PAGE, Purpose.CHECK})
 _PATH_STARTS = (".", "/", "~", "file:")
+MARKDOWN = (".md", ".markdown", ".mkd")
+_TYPES = dict.fromkeys(MARKDOWN, "text/markdown") | {
+    ".xhtml": "application/xhtml+xml", ".rst": "text/plain", ".adoc": "text/plain",
+}  # fmt: skip
 
 
 class FolderTransport:
@@ -144,12 +148,6 @@ class FolderTransport:
                 return 200, fields, b"", Cut.NOT_WANTED
             body += file.read(limit + 1)
         return (200, fields, body, Cut.NONE) if len(body) <= limit else (200, fields, body[:limit], Cut.BODY_LIMIT)
-
-
-MARKDOWN = (".md", ".markdown", ".mkd")
-_TYPES = dict.fromkeys(MARKDOWN, "text/markdown") | {
-    ".xhtml": "application/xhtml+xml", ".rst": "text/plain", ".adoc": "text/plain",
-}  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -27,6 +27,9 @@ STRIKES_WITHOUT_ANSWER = 2  # a host that never answered is most likely a wrong 
 _HOST_FAILURES = frozenset(
     {Cause.NAME, Cause.CONNECT, Cause.TLS, Cause.TIMEOUT, Cause.FIRST_BYTE, Cause.RESET, Cause.PROXY}
 )
+# names whose addresses are remembered; the oldest is forgotten first, and learned again from its next answer
+MOST_ADDRESSES = 65_536
+OWN_MACHINE = "loopback"  # names on it take no turns: they belong to tests, proxies or tunnels
 
 
 @frozen
@@ -183,10 +186,6 @@ def may_pass(outcome: Outcome) -> bool:
 # The table of turns is shared by all processes of a machine: `store.addresses`.
 #
 # A name's address is known only when its first connection is opened: if the name must wait, that request is not sent.
-
-# names whose addresses are remembered; the oldest is forgotten first, and learned again from its next answer
-MOST_ADDRESSES = 65_536
-OWN_MACHINE = "loopback"  # names on it take no turns: they belong to tests, proxies or tunnels
 
 
 class AddressTurns:

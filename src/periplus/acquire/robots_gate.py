@@ -48,6 +48,15 @@ PENDING = "pending"  # the cause of a stored answer that the worker of another h
 PENDING_LIFE_S = 60.0  # then it is requested again
 POLL_S = 0.2  # how often a host that waits for such an answer checks the store
 MOST_GIVEN_UP = 4096  # origins remembered as given up; a forgotten one costs one more request
+# causes that are a failure of the whole host, not only of its robots.txt
+_DOWN = {
+    Cause.NAME.value: Reason.HOST_DOWN,
+    Cause.CONNECT.value: Reason.HOST_DOWN,
+    Cause.PROXY.value: Reason.HOST_DOWN,
+    Cause.TLS.value: Reason.TLS,
+    Cut.BOT_WALL.value: Reason.BOT_WALL,
+}
+_NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))
 
 
 class RobotsGate:
@@ -254,14 +263,3 @@ class RobotsGate:
             request = Request(url, Purpose.SITEMAP, about=self._scope.site_of(home))
             side_requests.append(SideRequest(host_key(url), self._scope.site_of(url), request, PRIORITY_SITEMAP))
         return side_requests
-
-
-# causes that are a failure of the whole host, not only of its robots.txt
-_DOWN = {
-    Cause.NAME.value: Reason.HOST_DOWN,
-    Cause.CONNECT.value: Reason.HOST_DOWN,
-    Cause.PROXY.value: Reason.HOST_DOWN,
-    Cause.TLS.value: Reason.TLS,
-    Cut.BOT_WALL.value: Reason.BOT_WALL,
-}
-_NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))

@@ -63,6 +63,12 @@ _CAUSES: dict[int, Cause] = {
     97: Cause.PROXY,  # CURLE_PROXY
     pycurl.E_ABORTED_BY_CALLBACK: Cause.TIMEOUT,  # only `_on_sending` aborts
 }
+_HEADER = re.compile(r"(\S+) +([!#$%&'*+.^`|~\w-]+): *([\x20-\x7e]+)", re.ASCII)
+_OWN_FIELDS = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "range", "te"})
+_CERTIFICATE_ERRORS = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: the same error in older releases
+_OLD_TLS = pycurl.SSLVERSION_TLSv1_0 | pycurl.SSLVERSION_MAX_TLSv1_1
+_ANY_CIPHER = "DEFAULT:@SECLEVEL=0"  # else OpenSSL 3 itself refuses old versions, even if the server accepts them
+_CERTIFICATE_DATE = "%b %d %H:%M:%S %Y GMT"
 
 
 def user_agent(identity: Identity) -> str:
@@ -93,10 +99,6 @@ def resolve_entries(entries: Sequence[str]) -> list[str]:
                 raise UsageError(f"resolve takes HOST:PORT:ADDRESS, not {line!r}")
             resolved.append(line)
     return resolved
-
-
-_HEADER = re.compile(r"(\S+) +([!#$%&'*+.^`|~\w-]+): *([\x20-\x7e]+)", re.ASCII)
-_OWN_FIELDS = frozenset({"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "range", "te"})
 
 
 def header_of(entry: str) -> tuple[str, str]:
@@ -521,11 +523,6 @@ class CurlTransport:
 
 
 # Certificates
-
-_CERTIFICATE_ERRORS = frozenset({pycurl.E_PEER_FAILED_VERIFICATION, 51})  # 51: the same error in older releases
-_OLD_TLS = pycurl.SSLVERSION_TLSv1_0 | pycurl.SSLVERSION_MAX_TLSv1_1
-_ANY_CIPHER = "DEFAULT:@SECLEVEL=0"  # else OpenSSL 3 itself refuses old versions, even if the server accepts them
-_CERTIFICATE_DATE = "%b %d %H:%M:%S %Y GMT"
 
 
 def certificate_of(url: Url, identity: Identity, limits: FetchLimits) -> Certificate | None:

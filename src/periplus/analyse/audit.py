@@ -35,6 +35,19 @@ log = logging.getLogger(__name__)
 
 
 Check = Callable[[AuditInput], IssueColumns]
+TITLE_CHARS = 60  # search results show about 600 px; SEO tools warn from 60 on
+DESCRIPTION_CHARS = 160  # result pages show 155 to 160
+SLOW_S = 1.8  # "poor" time to first byte by the Web Vitals thresholds; ours is to the last byte of the HTML
+HEAVY_BYTES = 3_000_000  # the median page of the HTTP Archive weighs about 2.6 MB
+DEEP_CLICKS = 6  # our choice: deeper pages are found by search, not by clicking
+URL_CHARS = 2_047  # sitemaps.org: a location has fewer than 2,048 characters
+CHAIN_HOPS = 2  # from two hops on, one can be saved
+# kinds of links by which a reader reaches a page
+_WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
+# kinds that browsers block, or warn about, on a secure page if insecure (Mixed Content, W3C)
+_MIXED_CONTENT_KINDS = PULLED_KINDS - {LinkKind.ICON}
+# each has a finding of its own
+_OTHER_VERDICTS = [*map(VERDICTS.index, (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED))]
 
 
 @frozen
@@ -67,21 +80,6 @@ def _with_cause(kind: IssueKind, issues: IssueColumns, site: AuditInput) -> Issu
 
 
 # Thresholds for long, slow, heavy and deep pages.
-
-TITLE_CHARS = 60  # search results show about 600 px; SEO tools warn from 60 on
-DESCRIPTION_CHARS = 160  # result pages show 155 to 160
-SLOW_S = 1.8  # "poor" time to first byte by the Web Vitals thresholds; ours is to the last byte of the HTML
-HEAVY_BYTES = 3_000_000  # the median page of the HTTP Archive weighs about 2.6 MB
-DEEP_CLICKS = 6  # our choice: deeper pages are found by search, not by clicking
-URL_CHARS = 2_047  # sitemaps.org: a location has fewer than 2,048 characters
-CHAIN_HOPS = 2  # from two hops on, one can be saved
-
-# kinds of links by which a reader reaches a page
-_WAYS = CLICK_KINDS - {LinkKind.REDIRECT}
-# kinds that browsers block, or warn about, on a secure page if insecure (Mixed Content, W3C)
-_MIXED_CONTENT_KINDS = PULLED_KINDS - {LinkKind.ICON}
-# each has a finding of its own
-_OTHER_VERDICTS = [*map(VERDICTS.index, (Verdict.SERVER_ERROR, Verdict.MISSING, Verdict.SUSPECT, Verdict.REFUSED))]
 
 
 def _links(site: AuditInput, mask: Mask) -> IssueColumns:

@@ -39,6 +39,8 @@ UNFOLLOWED_KINDS = frozenset(
 )
 _IS_FAILED = np.array([reason in BROKEN_REASONS for reason in REASONS])
 _IS_DEAD = np.array([verdict in (Verdict.BROKEN, Verdict.SERVER_ERROR, Verdict.MISSING) for verdict in VERDICTS])
+_SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
+LEAST_PAGES_WITH_ISSUE = 3  # pages with an issue: fewer may be mistakes in single pages
 
 
 @frozen
@@ -228,10 +230,6 @@ class IssueColumns:
             [self.words[row] for row in rows.tolist()] if self.words is not None else None,
             self.limit,
         )
-
-
-_SESSION = re.compile(rf"[?&;]({'|'.join(map(re.escape, SESSION_NAMES))})=", re.IGNORECASE)
-LEAST_PAGES_WITH_ISSUE = 3  # pages with an issue: fewer may be mistakes in single pages
 
 
 def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:

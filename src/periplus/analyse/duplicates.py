@@ -20,6 +20,25 @@ from periplus.values import frozen
 
 CHARS_LEAST = 200  # characters of content: shorter pages match by accident
 _ROUNDING = 1e-9
+SHINGLE_WORDS = 5
+SHINGLES_LEAST = 20  # distinct; shorter texts match by accident
+BINS = 128
+# Least share of pairs exactly at the threshold that are found, by the binomial distribution: at 0.8, bands of six bins
+# find 998 in 1,000, and examine 28 in 100 at 0.5
+FOUND_LEAST = 0.995
+PAGES_AT_ONCE = 1 << 19  # per batch of band hashing: 4 MB per column
+LEADERS_MOST = 16  # per bucket: bounds the work if a template produces thousands of similar pages
+CONFIRMED_MOST = 8  # candidates per page whose shingles are compared, best estimates first
+ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, at most 0.133
+_EMPTY = np.uint64(2**64 - 1)
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd: Knuth's multiplicative hashing
+_MIX = np.uint64(0xBF58476D1CE4E5B9)  # from the finaliser of splitmix64 (Steele, Lea, Flood 2014)
+# scripts without spaces: each character is a word
+_SCRIPTS_WITHOUT_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_HAS_NO_SPACES = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
+_WORDS = re.compile(rf"[{_SCRIPTS_WITHOUT_SPACES}]|[^\s{_SCRIPTS_WITHOUT_SPACES}]+")
+# Least share of non-ASCII characters in a text of a language with diacritics: see tests/unit/test_duplicate_groups.py
+IN_FULL = 0.01
 
 
 def near_originals(contents: Sequence[Collection[str]], threshold: float) -> list[int]:
@@ -53,25 +72,6 @@ def near_originals(contents: Sequence[Collection[str]], threshold: float) -> lis
 # more.
 
 Hashes = Unsigned64
-
-SHINGLE_WORDS = 5
-SHINGLES_LEAST = 20  # distinct; shorter texts match by accident
-BINS = 128
-# Least share of pairs exactly at the threshold that are found, by the binomial distribution: at 0.8, bands of six bins
-# find 998 in 1,000, and examine 28 in 100 at 0.5
-FOUND_LEAST = 0.995
-PAGES_AT_ONCE = 1 << 19  # per batch of band hashing: 4 MB per column
-LEADERS_MOST = 16  # per bucket: bounds the work if a template produces thousands of similar pages
-CONFIRMED_MOST = 8  # candidates per page whose shingles are compared, best estimates first
-ESTIMATE_SLACK = 0.135  # three standard deviations of the estimate from 128 bins are 0.106 at 0.8, at most 0.133
-
-_EMPTY = np.uint64(2**64 - 1)
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd: Knuth's multiplicative hashing
-_MIX = np.uint64(0xBF58476D1CE4E5B9)  # from the finaliser of splitmix64 (Steele, Lea, Flood 2014)
-# scripts without spaces: each character is a word
-_SCRIPTS_WITHOUT_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_HAS_NO_SPACES = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
-_WORDS = re.compile(rf"[{_SCRIPTS_WITHOUT_SPACES}]|[^\s{_SCRIPTS_WITHOUT_SPACES}]+")
 
 
 @frozen
@@ -257,8 +257,6 @@ def _nearest(
 # from the start, where readers find it; then the shorter URL; then alphabetical order. Inbound links are not used:
 # menus and calendars dominate them, and counting them would require reading all links of a collection.
 
-# Least share of non-ASCII characters in a text of a language with diacritics: see tests/unit/test_duplicate_groups.py
-IN_FULL = 0.01
 
 Merit = tuple[int, bool, int, int, int, str]  # in the order of Ground, best first
 

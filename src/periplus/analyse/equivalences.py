@@ -42,6 +42,8 @@ NEAR = 0.95  # share of common shingles from which two texts are nearly equal (a
 FEWEST_SHINGLES = 24  # too few shingles to measure similarity
 MOST_NAMES = 64  # parameters judged per site: a site with more generates their names
 EXAMPLES = 3
+PLACES_FOR_SITE = 3  # scripts or folders that must agree before a parameter is ignored on the whole site
+_FORMS = ("www", "scheme", "slash")
 
 
 class SeenPage(NamedTuple):
@@ -280,9 +282,6 @@ def _preferred_form(differences: Set[Difference], urls: Set[Url]) -> str:
 # Only differences without counterexamples become rules. Sessions, campaigns and differences found in many places become
 # rules of the site; the rest apply to their script or folder, and scripts in which they are not proven are excluded
 # from the folder's rule.
-
-PLACES_FOR_SITE = 3  # scripts or folders that must agree before a parameter is ignored on the whole site
-_FORMS = ("www", "scheme", "slash")
 
 
 def rules_text(proposals: Iterable[Proposal]) -> str:

@@ -39,6 +39,9 @@ from periplus.values import frozen
 _BLOCK = 10_000  # issues formatted per batch: bounds memory
 _CAUSES = 1_000  # causes whose first issues are formatted per batch
 _OFF = "off"
+_NO_LINK = 255
+COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchors", "lines", "columns")
+_POSITION_NAMES = [*(position.value for position in POSITIONS), *[""] * (_NO_LINK + 1 - len(POSITIONS))]
 
 
 @frozen
@@ -116,10 +119,6 @@ class KindIssues:
     @property
     def are_links(self) -> bool:
         return bool(len(self)) and int(self.positions[0]) != _NO_LINK
-
-
-_NO_LINK = 255
-COLUMNS = ("pages", "related", "ends", "positions", "numbers", "words", "anchors", "lines", "columns")
 
 
 @frozen
@@ -283,9 +282,6 @@ def words_of(kind: KindIssues, url: Sequence[Url]) -> WordColumns:
         kind.lines.tolist(),
         kind.columns.tolist(),
     )
-
-
-_POSITION_NAMES = [*(position.value for position in POSITIONS), *[""] * (_NO_LINK + 1 - len(POSITIONS))]
 
 
 def format_issues(kind: KindIssues, url: Sequence[Url]) -> Iterator[Issue]:

@@ -34,6 +34,15 @@ _RANGE = re.compile(r"(-?[0-9.]*)\.\.(-?[0-9.]*)")
 _CLASS = re.compile(r"[1-5]xx", re.IGNORECASE)
 _ORIGIN = r"[a-z][a-z0-9+.-]*://[^/]*"
 Test = Callable[[Any], bool]  # on one value of a column
+_COLUMNS = {column.name: column for column in ALL_URLS.columns} | {
+    INDEXABLE: Column(
+        INDEXABLE,
+        ColumnKind.BOOLEAN,
+        "fetched with status 200, without noindex, and no other page is its canonical",
+    )
+}
+SUM_COLUMNS = ("id", "url", "state", "depth", "size", "text_chars")
+"""Columns of SEEN that `segment_sums` uses."""
 
 
 @frozen
@@ -93,15 +102,6 @@ def _condition(name: str, value: Any, where: str) -> tuple[str, Test]:
         tests = [value_test(column, text, where) for text in texts]
     column_name = "url" if name in ("path", "pattern") else name
     return column_name, tests[0] if len(tests) == 1 else lambda cell: any(test(cell) for test in tests)
-
-
-_COLUMNS = {column.name: column for column in ALL_URLS.columns} | {
-    INDEXABLE: Column(
-        INDEXABLE,
-        ColumnKind.BOOLEAN,
-        "fetched with status 200, without noindex, and no other page is its canonical",
-    )
-}
 
 
 def _path_test(text: str, where: str) -> Test:
@@ -231,10 +231,6 @@ def _indexable(*columns: Sequence[Any]) -> list[bool]:
         state == "fetched" and status == 200 and "noindex" not in (robots or "") and canonical in (None, "", url)
         for state, status, robots, canonical, url in zip(*columns, strict=True)
     ]
-
-
-SUM_COLUMNS = ("id", "url", "state", "depth", "size", "text_chars")
-"""Columns of SEEN that `segment_sums` uses."""
 
 
 def segment_sums(

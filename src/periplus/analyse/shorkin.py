@@ -36,6 +36,14 @@ _FRAGMENT = re.compile(
     re.DOTALL,
 )
 _TAG_NAME = re.compile(rb"</?([a-zA-Z][a-zA-Z0-9]*)")
+KINDS_MOST = 1_024  # kinds of pages: their overlaps take at most 8 MB
+RARE_PAGES = 16  # a column with at most this many pages is rare
+RARE_SHARE = 64  # one in this many pages: also rare, since looking at its pages is cheaper than more kinds
+_TRIALS = 60  # sets of columns tried as common; each reads all columns of all pages
+_FIRST_LOOK = 64  # pages of a kind that are tried before all of them
+# Equality of columns is tested by sums of random numbers drawn for their pages: 128 bits, so a false match has a
+# probability below 2^-80 for ten million columns. The seed is fixed, so equal sites give equal results.
+_SEED = 20130501
 
 
 @frozen
@@ -138,17 +146,6 @@ def tag_name(part: bytes) -> bytes:
 # lengths added: a menu of three hundred chains becomes a few columns. Columns of many pages ("common") divide the pages
 # into *kinds*, of which a site has a few hundred; the overlap of two kinds is computed once, and pages are looked up
 # only for the remaining ("rare") columns. So the algorithm never compares all pairs of pages.
-
-
-KINDS_MOST = 1_024  # kinds of pages: their overlaps take at most 8 MB
-RARE_PAGES = 16  # a column with at most this many pages is rare
-RARE_SHARE = 64  # one in this many pages: also rare, since looking at its pages is cheaper than more kinds
-_TRIALS = 60  # sets of columns tried as common; each reads all columns of all pages
-_FIRST_LOOK = 64  # pages of a kind that are tried before all of them
-
-# Equality of columns is tested by sums of random numbers drawn for their pages: 128 bits, so a false match has a
-# probability below 2^-80 for ten million columns. The seed is fixed, so equal sites give equal results.
-_SEED = 20130501
 
 
 @frozen

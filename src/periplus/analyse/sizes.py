@@ -13,22 +13,6 @@ from periplus.model.page import PULLED_KINDS, LinkKind, MediaClass, media_class
 from periplus.model.results import LinkedBytes
 from periplus.values import frozen
 
-
-def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) -> LinkedBytes:
-    """The sizes of each page's link targets, summed by MediaClass, each target once per page.
-
-    graph: n nodes, including every link target to be counted. size_bytes, media_type: one per node; 0 bytes: unknown,
-    counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes per page.
-    """
-    count, kinds = len(graph.pages), len(MediaClass)
-    kind = media_places(media_type).astype(np.int64)
-    sources = np.repeat(np.arange(count), np.diff(graph.offsets))
-    sizes = size_bytes[graph.targets]
-    sums = np.bincount(sources * kinds + kind[graph.targets], weights=sizes, minlength=count * kinds)
-    unsized = np.bincount(sources[sizes == 0], minlength=count)
-    return LinkedBytes(sums.reshape(count, kinds).astype(np.int64), unsized.astype(np.int64))
-
-
 KINDS = tuple(LinkKind)
 """A link kind is stored as its index here."""
 LINKED_KINDS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
@@ -45,6 +29,21 @@ _CLASS_OF_KIND = {
     LinkKind.FRAME: MediaClass.PAGES,
     LinkKind.IFRAME: MediaClass.PAGES,
 }
+
+
+def linked_bytes(graph: LinkGraph, size_bytes: Ints, media_type: Sequence[str]) -> LinkedBytes:
+    """The sizes of each page's link targets, summed by MediaClass, each target once per page.
+
+    graph: n nodes, including every link target to be counted. size_bytes, media_type: one per node; 0 bytes: unknown,
+    counted in `unsized`. O(n + m). Sums are exact up to 2^53 bytes per page.
+    """
+    count, kinds = len(graph.pages), len(MediaClass)
+    kind = media_places(media_type).astype(np.int64)
+    sources = np.repeat(np.arange(count), np.diff(graph.offsets))
+    sizes = size_bytes[graph.targets]
+    sums = np.bincount(sources * kinds + kind[graph.targets], weights=sizes, minlength=count * kinds)
+    unsized = np.bincount(sources[sizes == 0], minlength=count)
+    return LinkedBytes(sums.reshape(count, kinds).astype(np.int64), unsized.astype(np.int64))
 
 
 @frozen

@@ -17,6 +17,108 @@ from periplus.model.audit import FragmentVerdict, Verdict
 from periplus.model.visit import Cause, Cut, Reason
 from periplus.values import frozen
 
+PHRASES = frozenset(
+    """
+    404 | error 404 | 404 error | http 404 | http error 404 | error code 404 | http status 404 | 404 not found | not found | 410 gone
+    page not found | file not found | the page was not found | this page was not found | page cannot be found | page can't be found
+    the page cannot be found | the page can't be found | the page you requested was not found | the page you requested could not be found
+    the requested page was not found | the requested page could not be found | the page you are looking for was not found
+    the page you are looking for does not exist | page does not exist | the page does not exist | this page does not exist
+    this page doesn't exist | this page isn't available | page not available | page unavailable | page is missing | missing page
+    document not found | object not found | resource not found | requested url was not found | the requested url was not found on this server
+    we can't find that page | we can't find this page | we couldn't find that page | sorry, page not found | this page could not be found
+    stranka nenalezena | stranka nebyla nalezena | stranka neexistuje | tato stranka neexistuje | pozadovana stranka nebyla nalezena
+    pozadovana stranka neexistuje | stranku se nepodarilo najit | chyba 404 | nenalezeno | soubor nenalezen | clanek nenalezen
+    stranka nebola najdena | stranka sa nenasla | pozadovana stranka neexistuje | nenajdene
+    seite nicht gefunden | die seite wurde nicht gefunden | diese seite wurde nicht gefunden | diese seite existiert nicht
+    die seite existiert nicht | seite nicht verfugbar | nicht gefunden | fehler 404 | datei nicht gefunden | seite existiert nicht
+    page non trouvee | page introuvable | page inexistante | cette page n'existe pas | la page n'existe pas | erreur 404 | introuvable
+    la page demandee n'existe pas | la page demandee est introuvable | cette page est introuvable
+    pagina no encontrada | no encontrado | la pagina no existe | esta pagina no existe | pagina inexistente | no se encontro la pagina
+    no se ha encontrado la pagina | pagina nao encontrada | nao encontrado | a pagina nao existe | esta pagina nao existe | erro 404
+    pagina non trovata | la pagina non esiste | questa pagina non esiste | errore 404 | non trovato | pagina niet gevonden | niet gevonden
+    deze pagina bestaat niet | fout 404 | sidan hittades inte | sidan kunde inte hittas | sidan finns inte | sidan saknas | fel 404
+    siden blev ikke fundet | siden findes ikke | side ikke fundet | siden ble ikke funnet | siden finnes ikke | fant ikke siden | feil 404 | fejl 404
+    sivua ei loydy | sivua ei loytynyt | sivua ei ole | virhe 404 | lehte ei leitud | puslapis nerastas | lapa nav atrasta
+    strona nie znaleziona | nie znaleziono strony | strona nie zostala znaleziona | strona nie istnieje | ta strona nie istnieje | blad 404
+    nie znaleziono | az oldal nem talalhato | a keresett oldal nem talalhato | oldal nem talalhato | nem talalhato | hiba 404 | 404-es hiba
+    pagina nu a fost gasita | pagina nu exista | pagina negasita | eroare 404 | stranica nije pronadena | stranica nije pronadjena
+    stranica ne postoji | stran ne obstaja | strani ni mogoce najti | greska 404 | napaka 404 | sayfa bulunamadi | aradiginiz sayfa bulunamadi
+    hata 404 | khong tim thay trang | trang khong ton tai | halaman tidak ditemukan
+    страница не наидена | страница не существует | такои страницы не существует | запрашиваемая страница не наидена | такои страницы нет
+    ошибка 404 | не наидено | 404 ошибка | сторінку не знаидено | сторінка не знаидена | сторінки не існує | помилка 404
+    страницата не е намерена | страницата не съществува | грешка 404 | страница ниjе пронаћена | страница не постоjи
+    η σελιδα δεν βρεθηκε | σφαλμα 404 | הדף לא נמצא | העמוד לא נמצא | الصفحة غير موجودة | الصفحه غير موجوده | صفحه یافت نشد
+    页面不存在 | 页面未找到 | 找不到页面 | 您访问的页面不存在 | 抱歉,页面不存在 | 页面没有找到 | 找不到網頁 | 找不到頁面 | 頁面不存在
+    ページが見つかりません | お探しのページは見つかりません | お探しのページは見つかりませんでした | 페이지를 찾을 수 없습니다 | ไม่พบหน้า
+    """.replace("\n", " | ").split("|")  # noqa: E501
+)
+"""Each must match a whole title, heading or part of a title: `How to fix 404 pages` does not match."""
+OPENINGS = [
+    "oops",
+    "sorry",
+    "ups",
+    "uh oh",
+    "whoops",
+    "omlouvame se",
+    "es tut uns leid",
+    "desole",
+    "lo sentimos",
+    "извините",
+    "error",
+    "http",
+    "404",
+    "410",
+]
+"""Words that may precede a phrase: `Oops! Page not found`, `404: Page not found`."""
+# With menus and footer: 6,873 pages of manuals have a median of 4,130, error pages rarely have 3,000
+TEXT_CHARS = 3_000
+SAME = 0.9  # Jaccard similarity of shingles: an error page may repeat the requested URL
+SAME_SHORT = 20  # distinct shingles; shorter pages are equal only if title and text are, ignoring the URL
+PROBE_WORDS = "periplus-no-such-page"
+_PARTS = re.compile(r"\s+[|\-–—·:»«•/~]+\s+|\s*[|»«•·]\s*|:\s+|\s+[–—]\s+")
+_EDGES = " \t\n.!?,;:…'\"()[]-–—/|#"
+_PHRASES = frozenset(without_marks(phrase.strip()) for phrase in PHRASES if phrase.strip())
+_OPENING = re.compile(rf"(?:{'|'.join(map(re.escape, map(without_marks, OPENINGS)))})\b[\s.!?,;:…-]*")
+_HOME_FILES = re.compile(r"/(?:(?:index|default|home)(?:\.[a-z]{2,5})?/?)?\Z", re.IGNORECASE)
+PERMANENT = frozenset({301, 308})
+# 405 and 406 for a plain GET are measures against robots
+REFUSALS = frozenset({401, 402, 403, 405, 406, 407, 429, 451, 999})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PASSING = frozenset({408, 421, 425})  # 4xx statuses about this request, not about the page
+LONG_CHAIN = 5  # hops; search engines' crawlers give up after 5 to 10 (RFC 9309 2.3.1.2 requires at least five)
+NET_HOSTS = 3  # of other sites: one or two silent hosts are more likely gone than a sign of a local network failure
+NET_SHARE = 0.9  # silent share: on a machine without network one mirror of dozens still answered
+SILENT = frozenset({Cause.NAME, Cause.CONNECT, Cause.TIMEOUT})
+_UNREACHABLE = {Cause.NAME: "the host name does not exist", Cause.CONNECT: "no connection to the host is possible"}
+_FAILING = {
+    Cause.TIMEOUT: "it did not answer in time",
+    Cause.FIRST_BYTE: "it accepted the request and sent nothing",
+    Cause.RESET: "the connection was lost",
+    Cause.NOT_HTTP: "its answer is not HTTP",
+    Cause.HEADER_LIMIT: "its header exceeds the size limit",
+}
+_OURS = {
+    Cause.PRIVATE: "a private address, not requested",
+    Cause.PROXY: "the proxy failed",
+    Cause.CANCELLED: "the crawl stopped",
+    Cause.BUG: "an internal error",
+}
+_CUT_SHORT = {
+    Cut.SHORT: "the body ended before its declared length",
+    Cut.BAD_ENCODING: "the body cannot be decompressed",
+    Cut.RATIO_LIMIT: "the body exceeds the compression ratio limit",
+    Cut.TIME_LIMIT: "the body did not end in time",
+}
+_NO_REQUEST = {
+    Reason.ROBOTS_UNREACHABLE: "robots.txt is unreachable, which disallows everything",
+    Reason.HOST_DOWN: "its host was dropped before it was requested",
+    Reason.PRIVATE: "a private address, not requested",
+    Reason.BUG: "an internal error",
+    Reason.SCHEME: "no crawler fetches this scheme",
+}
+_BOT_WALL = "a bot wall refuses crawlers, perhaps not browsers"
+
 
 class ChainRole(StrEnum):
     """The role of a row in its chain."""
@@ -121,78 +223,10 @@ def _starts(hop: dict[int, tuple[int, int]]) -> Iterator[int]:
 
 # Phrases are lower case and without diacritics, as from `without_marks`.
 
-PHRASES = frozenset(
-    """
-    404 | error 404 | 404 error | http 404 | http error 404 | error code 404 | http status 404 | 404 not found | not found | 410 gone
-    page not found | file not found | the page was not found | this page was not found | page cannot be found | page can't be found
-    the page cannot be found | the page can't be found | the page you requested was not found | the page you requested could not be found
-    the requested page was not found | the requested page could not be found | the page you are looking for was not found
-    the page you are looking for does not exist | page does not exist | the page does not exist | this page does not exist
-    this page doesn't exist | this page isn't available | page not available | page unavailable | page is missing | missing page
-    document not found | object not found | resource not found | requested url was not found | the requested url was not found on this server
-    we can't find that page | we can't find this page | we couldn't find that page | sorry, page not found | this page could not be found
-    stranka nenalezena | stranka nebyla nalezena | stranka neexistuje | tato stranka neexistuje | pozadovana stranka nebyla nalezena
-    pozadovana stranka neexistuje | stranku se nepodarilo najit | chyba 404 | nenalezeno | soubor nenalezen | clanek nenalezen
-    stranka nebola najdena | stranka sa nenasla | pozadovana stranka neexistuje | nenajdene
-    seite nicht gefunden | die seite wurde nicht gefunden | diese seite wurde nicht gefunden | diese seite existiert nicht
-    die seite existiert nicht | seite nicht verfugbar | nicht gefunden | fehler 404 | datei nicht gefunden | seite existiert nicht
-    page non trouvee | page introuvable | page inexistante | cette page n'existe pas | la page n'existe pas | erreur 404 | introuvable
-    la page demandee n'existe pas | la page demandee est introuvable | cette page est introuvable
-    pagina no encontrada | no encontrado | la pagina no existe | esta pagina no existe | pagina inexistente | no se encontro la pagina
-    no se ha encontrado la pagina | pagina nao encontrada | nao encontrado | a pagina nao existe | esta pagina nao existe | erro 404
-    pagina non trovata | la pagina non esiste | questa pagina non esiste | errore 404 | non trovato | pagina niet gevonden | niet gevonden
-    deze pagina bestaat niet | fout 404 | sidan hittades inte | sidan kunde inte hittas | sidan finns inte | sidan saknas | fel 404
-    siden blev ikke fundet | siden findes ikke | side ikke fundet | siden ble ikke funnet | siden finnes ikke | fant ikke siden | feil 404 | fejl 404
-    sivua ei loydy | sivua ei loytynyt | sivua ei ole | virhe 404 | lehte ei leitud | puslapis nerastas | lapa nav atrasta
-    strona nie znaleziona | nie znaleziono strony | strona nie zostala znaleziona | strona nie istnieje | ta strona nie istnieje | blad 404
-    nie znaleziono | az oldal nem talalhato | a keresett oldal nem talalhato | oldal nem talalhato | nem talalhato | hiba 404 | 404-es hiba
-    pagina nu a fost gasita | pagina nu exista | pagina negasita | eroare 404 | stranica nije pronadena | stranica nije pronadjena
-    stranica ne postoji | stran ne obstaja | strani ni mogoce najti | greska 404 | napaka 404 | sayfa bulunamadi | aradiginiz sayfa bulunamadi
-    hata 404 | khong tim thay trang | trang khong ton tai | halaman tidak ditemukan
-    страница не наидена | страница не существует | такои страницы не существует | запрашиваемая страница не наидена | такои страницы нет
-    ошибка 404 | не наидено | 404 ошибка | сторінку не знаидено | сторінка не знаидена | сторінки не існує | помилка 404
-    страницата не е намерена | страницата не съществува | грешка 404 | страница ниjе пронаћена | страница не постоjи
-    η σελιδα δεν βρεθηκε | σφαλμα 404 | הדף לא נמצא | העמוד לא נמצא | الصفحة غير موجودة | الصفحه غير موجوده | صفحه یافت نشد
-    页面不存在 | 页面未找到 | 找不到页面 | 您访问的页面不存在 | 抱歉,页面不存在 | 页面没有找到 | 找不到網頁 | 找不到頁面 | 頁面不存在
-    ページが見つかりません | お探しのページは見つかりません | お探しのページは見つかりませんでした | 페이지를 찾을 수 없습니다 | ไม่พบหน้า
-    """.replace("\n", " | ").split("|")  # noqa: E501
-)
-"""Each must match a whole title, heading or part of a title: `How to fix 404 pages` does not match."""
-
-OPENINGS = [
-    "oops",
-    "sorry",
-    "ups",
-    "uh oh",
-    "whoops",
-    "omlouvame se",
-    "es tut uns leid",
-    "desole",
-    "lo sentimos",
-    "извините",
-    "error",
-    "http",
-    "404",
-    "410",
-]
-"""Words that may precede a phrase: `Oops! Page not found`, `404: Page not found`."""
-
 
 # A false alarm costs more than a missed page, so there are three sufficient conditions instead of weighted hints: the
 # page has the text that the host sends for a nonexistent URL; it is short and calls itself an error page; a deep URL
 # redirects to the home page, and so do nonexistent URLs. A host that sends the same text for everything proves nothing.
-
-# With menus and footer: 6,873 pages of manuals have a median of 4,130, error pages rarely have 3,000
-TEXT_CHARS = 3_000
-SAME = 0.9  # Jaccard similarity of shingles: an error page may repeat the requested URL
-SAME_SHORT = 20  # distinct shingles; shorter pages are equal only if title and text are, ignoring the URL
-PROBE_WORDS = "periplus-no-such-page"
-
-_PARTS = re.compile(r"\s+[|\-–—·:»«•/~]+\s+|\s*[|»«•·]\s*|:\s+|\s+[–—]\s+")
-_EDGES = " \t\n.!?,;:…'\"()[]-–—/|#"
-_PHRASES = frozenset(without_marks(phrase.strip()) for phrase in PHRASES if phrase.strip())
-_OPENING = re.compile(rf"(?:{'|'.join(map(re.escape, map(without_marks, OPENINGS)))})\b[\s.!?,;:…-]*")
-_HOME_FILES = re.compile(r"/(?:(?:index|default|home)(?:\.[a-z]{2,5})?/?)?\Z", re.IGNORECASE)
 
 
 @frozen
@@ -316,44 +350,6 @@ def without_address(text: str, url: str) -> str:
 # A refusal is not a broken link, a single failure is not an alarm, and URLs that were not requested are not judged.
 # Order of the rules: URLs that cannot be requested; URLs not requested; the latest attempt, if its answer is
 # conclusive; two failures with enough time between them; otherwise suspect, with the time of the next attempt.
-
-PERMANENT = frozenset({301, 308})
-# 405 and 406 for a plain GET are measures against robots
-REFUSALS = frozenset({401, 402, 403, 405, 406, 407, 429, 451, 999})
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-PASSING = frozenset({408, 421, 425})  # 4xx statuses about this request, not about the page
-LONG_CHAIN = 5  # hops; search engines' crawlers give up after 5 to 10 (RFC 9309 2.3.1.2 requires at least five)
-NET_HOSTS = 3  # of other sites: one or two silent hosts are more likely gone than a sign of a local network failure
-NET_SHARE = 0.9  # silent share: on a machine without network one mirror of dozens still answered
-SILENT = frozenset({Cause.NAME, Cause.CONNECT, Cause.TIMEOUT})
-_UNREACHABLE = {Cause.NAME: "the host name does not exist", Cause.CONNECT: "no connection to the host is possible"}
-_FAILING = {
-    Cause.TIMEOUT: "it did not answer in time",
-    Cause.FIRST_BYTE: "it accepted the request and sent nothing",
-    Cause.RESET: "the connection was lost",
-    Cause.NOT_HTTP: "its answer is not HTTP",
-    Cause.HEADER_LIMIT: "its header exceeds the size limit",
-}
-_OURS = {
-    Cause.PRIVATE: "a private address, not requested",
-    Cause.PROXY: "the proxy failed",
-    Cause.CANCELLED: "the crawl stopped",
-    Cause.BUG: "an internal error",
-}
-_CUT_SHORT = {
-    Cut.SHORT: "the body ended before its declared length",
-    Cut.BAD_ENCODING: "the body cannot be decompressed",
-    Cut.RATIO_LIMIT: "the body exceeds the compression ratio limit",
-    Cut.TIME_LIMIT: "the body did not end in time",
-}
-_NO_REQUEST = {
-    Reason.ROBOTS_UNREACHABLE: "robots.txt is unreachable, which disallows everything",
-    Reason.HOST_DOWN: "its host was dropped before it was requested",
-    Reason.PRIVATE: "a private address, not requested",
-    Reason.BUG: "an internal error",
-    Reason.SCHEME: "no crawler fetches this scheme",
-}
-_BOT_WALL = "a bot wall refuses crawlers, perhaps not browsers"
 
 
 @frozen

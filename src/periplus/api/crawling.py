@@ -74,6 +74,13 @@ REOPENABLE = (
     Reason.TRAP, Reason.NOT_ARCHIVED, Reason.BOT_WALL,
     Reason.ALIVE,
 )  # fmt: skip
+LOGIN_NOTE = "login "  # beginning of the messages of `Login`: the run could not sign in
+ARCHIVE_NOTE = "the archive"  # beginning of the messages of `ArchiveTransport`: the archive is unavailable
+_TROUBLES = (
+    "unreachable", "server-error", "refused", "bot-wall", "robots-unreachable", "host-down", "tls", "bad-answer",
+    "private-address", "bug",
+)  # fmt: skip
+REFRESH = "refresh"
 
 
 @frozen
@@ -534,10 +541,6 @@ def at_limit(state: str, note: str) -> bool:
     return state == "stopped" and note.startswith("max-")
 
 
-LOGIN_NOTE = "login "  # beginning of the messages of `Login`: the run could not sign in
-ARCHIVE_NOTE = "the archive"  # beginning of the messages of `ArchiveTransport`: the archive is unavailable
-
-
 def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended.
 
@@ -561,15 +564,7 @@ def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) ->
     return "done", ""
 
 
-_TROUBLES = (
-    "unreachable", "server-error", "refused", "bot-wall", "robots-unreachable", "host-down", "tls", "bad-answer",
-    "private-address", "bug",
-)  # fmt: skip
-
-
 # Refresh: updates a collection with the settings of its last crawl.
-
-REFRESH = "refresh"
 
 
 @frozen

@@ -37,6 +37,9 @@ from periplus.values import frozen
 # Unless a check was asked to fetch resource sizes, only fetched URLs have a size, and no check changes a map or the
 # sizes in a report.
 
+SCALES = ("normalised", "published")
+MOST_SITES = 10  # in an error message
+
 
 @frozen
 class Parts:
@@ -101,9 +104,6 @@ def _extend_graph(graph: LinkGraph, nodes: Ints, links: LinkRows) -> LinkGraph:
         offsets=offsets,
         targets=(pairs % max(count, 1)).astype(np.int32),
     )
-
-
-SCALES = ("normalised", "published")
 
 
 @frozen
@@ -171,9 +171,6 @@ def starts_of(
         site = site_of(home_id) or site_key(url)
         starts.setdefault(site, Start(url, home_id, site))
     return list(starts.values())
-
-
-MOST_SITES = 10  # in an error message
 
 
 def chosen_starts(starts: Sequence[Start], site: str) -> Sequence[Start]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # imports NumPy, or this module
     from periplus.store.job_queue import JobQueue
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
+# addresses of copies read by this process; they contain passwords and are never stored
+_ADDRESSES: Final[dict[Path, str]] = {}
 
 
 class CollectionStore(Protocol):
@@ -251,10 +253,6 @@ def folder_of(place: Place, watch: Watch | None = None) -> Path:
     if isinstance(where, str):
         _ADDRESSES[folder] = where
     return folder
-
-
-# addresses of copies read by this process; they contain passwords and are never stored
-_ADDRESSES: Final[dict[Path, str]] = {}
 
 
 def address_of_copy(folder: Path) -> str:

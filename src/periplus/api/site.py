@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 
     from periplus.analyse.segments import Segmentation
 
+LAYOUT_FILE = "site.layout"
+FORM = 1  # version of the file format
+
 
 @frozen
 class Site:
@@ -295,9 +298,6 @@ def write_sitemaps(reader: CollectionReader, site: str, folder: Path) -> list[Pa
 
 
 # Layout of the drawing of a site's link graph, cached in the collection's folder until the site changes.
-
-LAYOUT_FILE = "site.layout"
-FORM = 1  # version of the file format
 
 
 def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:

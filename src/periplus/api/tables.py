@@ -62,6 +62,15 @@ __all__ = [
 
 
 Rows = Iterator[Sequence[object]]
+TABLES = BROWSABLE_TABLES | {table.name: table for table in (ISSUES, FAULTS)}
+READ_S = 10.0  # CPU time limit for the rows of one screen
+FACETS_S = 2.0  # CPU time limit for facets; without them the rows are shown alone
+AUDIT_S = 120.0  # time limit for loading the input of an audit
+WRITE_S = 600.0  # time limit for a file
+CACHED_PAGES = 100  # cached table pages, for readers who go back or poll a finished run
+CACHED_AUDITS = 2  # cached audits as columns: about 70 bytes per issue and 150 per URL
+CACHED_SUMS = 100  # cached overviews, some kB each
+CACHED_TABLES = 4  # cached audits and results as tables: 100 to 400 bytes per row, large ones on disk
 
 
 @frozen
@@ -83,17 +92,6 @@ class ResultTable:
 def result_tables() -> Mapping[str, ResultTable]:
     """The tables of features by name."""
     return {name: result for _, tables in loaded("tables", dict).values() for name, result in tables.items()}
-
-
-TABLES = BROWSABLE_TABLES | {table.name: table for table in (ISSUES, FAULTS)}
-READ_S = 10.0  # CPU time limit for the rows of one screen
-FACETS_S = 2.0  # CPU time limit for facets; without them the rows are shown alone
-AUDIT_S = 120.0  # time limit for loading the input of an audit
-WRITE_S = 600.0  # time limit for a file
-CACHED_PAGES = 100  # cached table pages, for readers who go back or poll a finished run
-CACHED_AUDITS = 2  # cached audits as columns: about 70 bytes per issue and 150 per URL
-CACHED_SUMS = 100  # cached overviews, some kB each
-CACHED_TABLES = 4  # cached audits and results as tables: 100 to 400 bytes per row, large ones on disk
 
 
 @frozen

@@ -42,6 +42,10 @@ from periplus.values import IN_DOUBT, Place
 
 EXIT = {"done": 0, "stopped": 0, "suspicious": 6, "failed": 4}
 EXIT_INTERRUPT = 130
+_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_PERIOD = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*([smhd]?)")
+SHORTEST_PERIOD_S = 60.0  # of --every: below it the runs would only wait for one another
+NAP_S = 1.0  # how soon Ctrl-C is heard between two runs
 
 
 @click.command(cls=LongCommand)
@@ -265,11 +269,6 @@ def advice(note: str) -> str:
 
 
 # `periplus refresh`: updates a collection, once or periodically.
-
-_UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_PERIOD = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*([smhd]?)")
-SHORTEST_PERIOD_S = 60.0  # of --every: below it the runs would only wait for one another
-NAP_S = 1.0  # how soon Ctrl-C is heard between two runs
 
 
 class Period(click.ParamType[float]):

@@ -29,6 +29,11 @@ from periplus.values import Place
 
 # `periplus import`: a collection of an archive, without fetching.
 
+FORMAT_SENTENCE = (
+    f"{', '.join(WRITERS)}, or one of an installed package; by default as the output's name ends, else csv."
+)
+TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten million links takes some 3 s
+
 
 @click.group("import")
 def imports() -> None:
@@ -46,11 +51,6 @@ def export() -> None:
     For a collection in PostgreSQL, redirects, issues, and pages without --no-rank are read from its local copy:
     docs/postgresql.md.
     """
-
-
-FORMAT_SENTENCE = (
-    f"{', '.join(WRITERS)}, or one of an installed package; by default as the output's name ends, else csv."
-)
 
 
 def _table_command(name: str) -> click.Command:
@@ -109,8 +109,6 @@ for _name in EXPORTS:
 
 
 # `periplus sql`: one question to a collection, which is only read, with a time limit.
-
-TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten million links takes some 3 s
 
 
 @click.command()

@@ -50,6 +50,12 @@ if TYPE_CHECKING:
 
 
 LARGEST_PORT = 65535
+JOIN_EVERY_S = 5  # an idle worker looks for a crawl: each look opens a connection
+STALLED_S = 60.0  # a worker without a turn for this time is not healthy: the database may be away
+TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
+WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers
+FOLLOW_EVERY_S = 30.0  # polling a database without new rows takes a connection
+NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
 
 
 def _database_here() -> str:
@@ -282,13 +288,6 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 
 
 # `periplus serve`: collections in a browser, with a worker for what is asked for there.
-
-JOIN_EVERY_S = 5  # an idle worker looks for a crawl: each look opens a connection
-STALLED_S = 60.0  # a worker without a turn for this time is not healthy: the database may be away
-TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
-WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers
-FOLLOW_EVERY_S = 30.0  # polling a database without new rows takes a connection
-NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
 
 
 @click.command()

@@ -52,6 +52,8 @@ _row_options = options(
     format_option(FORMATS),
     output_option,
 )
+FORMS = ("markdown", "xml", "text", "blocks", "source", "rendered", "screenshot", "headers")
+_BYTES = ("xml", "source", "rendered", "screenshot")
 
 
 @click.command()
@@ -145,9 +147,6 @@ def _columns(given: str, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 # `periplus page`: one stored page, or its metadata.
-
-FORMS = ("markdown", "xml", "text", "blocks", "source", "rendered", "screenshot", "headers")
-_BYTES = ("xml", "source", "rendered", "screenshot")
 
 
 @click.command()

@@ -93,34 +93,28 @@ for _command in chain.from_iterable(feature.commands for feature in features().v
         _COMMANDS[_command.name] = parts("commands")[_command.name]
         _SECTIONS.setdefault(_command.section, {})[_command.name] = _command.place, _command.sentence
         _RARE.update([_command.name] if _command.is_rare else [])
-
-
-def command_names() -> frozenset[str]:
-    return frozenset(_COMMANDS)
-
-
 _EXIT_CODES = """
 Exit codes: 0 done, or stopped at a limit you set; 1 an error; 2 a wrong command or setting; 3 a crawl that is done
 but for URLs in doubt; 4 a crawl that read no page, a check without a net; 5 a check in which --fail-on holds, or a
 diff --exit-code that is not empty; 6 a crawl in which most requests failed; 130 stopped by Ctrl-C.
 A reader that stops early (`| head`) changes none of them; in a pipe, `set -o pipefail` lets the shell see them.
 """
-
-
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """What NumPy's linear algebra reads when it is loaded.
 
 Our matrices are small: more threads only spin beside one another, which made marking pages three times as dear and
 learning a topic a hundred times.
 """
-
-
 _GARBAGE_LOOK = 50_000
 """Objects after which Python looks for circles among them; 700 by default, which is a twelfth of a crawl's start."""
-
-
 _BREAKS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """Raised by a damaged value and by a bug of ours; checking the collection shows which."""
+_STANDING = frozenset({"serve", "mcp", "worker", "demo"})
+"""Commands that wait for requests: their running time means nothing."""
+
+
+def command_names() -> frozenset[str]:
+    return frozenset(_COMMANDS)
 
 
 def _damage(ctx: click.Context) -> str:
@@ -132,10 +126,6 @@ def _damage(ctx: click.Context) -> str:
         return wrong_value(ctx.meta[COLLECTION]) if COLLECTION in ctx.meta else ""
     except PeriplusError:
         return ""
-
-
-_STANDING = frozenset({"serve", "mcp", "worker", "demo"})
-"""Commands that wait for requests: their running time means nothing."""
 
 
 def _flush(result: object) -> object:

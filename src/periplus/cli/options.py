@@ -46,6 +46,39 @@ COLLECTION = "periplus.collection"  # click's key for the collection of a comman
 PIPED_COLUMNS = 100  # width of a text that goes to a file or a pipe
 LARGEST = 2**63 - 1  # of SQLite's integers
 _SHORT = {"max_depth": "-l", "delay_s": "-w"}
+FILE = click.Path(path_type=Path, dir_okay=False)
+PATH = click.Path(path_type=Path)
+# in the order of help; the group of a setting gives the title where no flag is named here
+_TITLES = {
+    "scope": "Where",
+    "budget": "How much",
+    "politeness": "How polite",
+    "storage": "What to keep",
+    "rendering": "Rendering",
+    "identity": "Network",
+    "past": "Archives",
+    "limits": "Limits",
+    "auditing": "Output",
+    "": "More",
+}
+_COMMON = {"Where", "How much", "How polite", "What to keep"}  # titles in --help; the rest is "Other"
+_SECTIONS = {
+    "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
+    "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
+    "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
+    "preset": "How polite", "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep",
+    "near": "Output", "segment": "Output", "fail_on": "Output", "fail_below": "Output", "baseline": "Output",
+    "format": "Output", "output": "Output", "quiet": "Output", "no_progress": "Output", "verbose": "Output",
+    "on": "Several machines", "part": "Several machines", "exchange": "Several machines",
+    "until_all_done": "Several machines",
+}  # fmt: skip
+_EVERYDAY = frozenset({
+    "lists", "collection", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
+    "fragments", "offline", "every", "delay_s", "mine", "contact", "fresh", "keep_parts", "render", "login",
+    "allow_private", "fail_on", "fail_below", "baseline", "format", "output", "quiet", "preset",
+})  # fmt: skip
+"""Flags shown by `--help` of commands with many flags; --help-all shows the rest."""
+_PHRASE_END = re.compile(r"[.;:] | \(|\.$")  # `--help` shows the first phrase of a flag's sentence
 
 
 class FolderPath(click.Path):
@@ -76,8 +109,6 @@ class PlacePath(FolderPath):
 
 FOLDER = FolderPath()
 PLACE = PlacePath()
-FILE = click.Path(path_type=Path, dir_okay=False)
-PATH = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -151,39 +182,6 @@ class WholeNumber(click.IntRange):
         if number > LARGEST:
             self.fail(f"{value} is more than can be counted; {LARGEST:,} is the most", param, ctx)
         return number
-
-
-# in the order of help; the group of a setting gives the title where no flag is named here
-_TITLES = {
-    "scope": "Where",
-    "budget": "How much",
-    "politeness": "How polite",
-    "storage": "What to keep",
-    "rendering": "Rendering",
-    "identity": "Network",
-    "past": "Archives",
-    "limits": "Limits",
-    "auditing": "Output",
-    "": "More",
-}
-_COMMON = {"Where", "How much", "How polite", "What to keep"}  # titles in --help; the rest is "Other"
-_SECTIONS = {
-    "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
-    "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
-    "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
-    "preset": "How polite", "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep",
-    "near": "Output", "segment": "Output", "fail_on": "Output", "fail_below": "Output", "baseline": "Output",
-    "format": "Output", "output": "Output", "quiet": "Output", "no_progress": "Output", "verbose": "Output",
-    "on": "Several machines", "part": "Several machines", "exchange": "Several machines",
-    "until_all_done": "Several machines",
-}  # fmt: skip
-_EVERYDAY = frozenset({
-    "lists", "collection", "scope", "include", "exclude", "max_depth", "max_pages", "max_time_s", "external",
-    "fragments", "offline", "every", "delay_s", "mine", "contact", "fresh", "keep_parts", "render", "login",
-    "allow_private", "fail_on", "fail_below", "baseline", "format", "output", "quiet", "preset",
-})  # fmt: skip
-"""Flags shown by `--help` of commands with many flags; --help-all shows the rest."""
-_PHRASE_END = re.compile(r"[.;:] | \(|\.$")  # `--help` shows the first phrase of a flag's sentence
 
 
 class LongCommand(click.Command):

@@ -78,6 +78,17 @@ Needs `pip install 'periplus[parquet]'`. The folder has `hosts`, `urls`, `redire
 - **Snapshot.** All processes read one moment, also during a crawl. After a kill later parts have later rows (`moments` in the manifest), with the same URLs.
 - **Memory.** 48 bytes a URL while numbers are made, then the links of 10,000 URLs; 26 bytes a URL of temporary files.
 """  # noqa: E501
+HELP_COLUMNS = 110  # fixed, so that the reference does not depend on the terminal
+NOTICE = "<!-- Made by `make docs` from the code; edit there. -->\n"
+LEAST_COMMANDS = 2  # commands with the same flag and help from which the flag is explained once
+LINE_CHARS = 100  # of a call in docs/api.md
+# sets have no order, functions no name there; annotations are strings
+_PLAINER = (
+    (r"frozenset\(\{.*?\}\)|<function .*? at 0x\w+>", "..."),
+    (r"\(self(, )?", "("),
+    (r"(: |-> )'(.*?)'(?=[,)]| =|$)", r"\1\2"),
+    (r"(?<!,) ", "\xa0"),  # lines end between parameters
+)
 
 
 def tables_reference(head: str, tables: Mapping[str, Any]) -> str:
@@ -94,10 +105,6 @@ def _columns(columns: Iterable[Column]) -> str:
     return "| column | kind | meaning |\n|---|---|---|\n" + "".join(rows)
 
 
-HELP_COLUMNS = 110  # fixed, so that the reference does not depend on the terminal
-NOTICE = "<!-- Made by `make docs` from the code; edit there. -->\n"
-
-
 def commands(
     command: click.Command, path: str, parent: click.Context | None = None
 ) -> Iterator[tuple[str, click.Command]]:
@@ -111,9 +118,6 @@ def commands(
             child = command.get_command(context, name)
             if child is not None and not child.hidden:
                 yield from commands(child, f"{path} {name}", context)
-
-
-LEAST_COMMANDS = 2  # commands with the same flag and help from which the flag is explained once
 
 
 def cli_reference(command: click.Command, name: str = "periplus") -> str:
@@ -254,16 +258,6 @@ def python_reference() -> str:
             if is_kind(value := getattr(periplus, name)):
                 parts += _entry(name, value)
     return "\n\n".join(parts) + "\n"
-
-
-LINE_CHARS = 100  # of a call in docs/api.md
-# sets have no order, functions no name there; annotations are strings
-_PLAINER = (
-    (r"frozenset\(\{.*?\}\)|<function .*? at 0x\w+>", "..."),
-    (r"\(self(, )?", "("),
-    (r"(: |-> )'(.*?)'(?=[,)]| =|$)", r"\1\2"),
-    (r"(?<!,) ", "\xa0"),  # lines end between parameters
-)
 
 
 def _function(name: str, function: Callable[..., object]) -> str:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # `periplus duplicates`: pages with the same text as others.
 
 FORMATS = ("text", "json", "csv")
+METHODS = ("site", "shorkin")  # of `api.templates`
+SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not looked at
 
 
 @click.command()
@@ -76,9 +78,6 @@ def duplicates(site: str, collection: Place | None, near: float, format: str, mo
 
 
 # `periplus template`: which pages of a site one template made, and what of them is navigation.
-
-METHODS = ("site", "shorkin")  # of `api.templates`
-SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not looked at
 
 
 @click.command()

@@ -18,6 +18,24 @@ _XML_ENTITIES = frozenset({"amp", "lt", "gt", "quot", "apos"})
 _BEFORE_DOCTYPE = re.compile(r"\s*(?:(?:<!--.*?-->|<\?.*?\?>)\s*)*+(<!DOCTYPE)\s", re.S | re.I)
 _DOCTYPE_PARTS = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|\"[^\"]*\"|'[^']*'|[\[\]>]", re.S)
 _DECLARATION = re.compile(r"\s*<\?xml\s.*?\?>", re.S)
+DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
+XHTML = "http://www.w3.org/1999/xhtml"
+_XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
+_SPACES = (XHTML, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML")  # by their numbers in a tree
+_XML_NAMES = frozenset({"xml:lang", "xml:space"})
+_XLINK_NAMES = frozenset(f"xlink:{name}" for name in ("actuate", "arcrole", "href", "role", "show", "title", "type"))
+_CACHED_NAMES = 4096  # a page has tens; a hostile page may have any number
+_NAME_STARTS = (
+    r"A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
+    r"\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
+_NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
+# XML 1.0, production 2, plus the form feed
+_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_HALVES = re.compile("[\ud800-\udfff]")
+_LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
+_NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 
 
 def without_doctype(text: str) -> str:
@@ -54,25 +72,6 @@ def _plain(place: re.Match[str]) -> str:
 # six hexadecimal digits (`g:plusone` is `gU00003Aplusone`), a control character U+FFFD, a form feed a space, and two
 # hyphens in a comment are separated by a space. `xmlns` attributes of HTML and the doctype are dropped. Source: HTML
 # Living Standard, 13.2.9 (coercing an HTML DOM into an infoset). XML is kept, except for its document type (above).
-
-DECLARATION = b'<?xml version="1.0" encoding="UTF-8"?>\n'
-XHTML = "http://www.w3.org/1999/xhtml"
-_XLINK = ' xmlns:xlink="http://www.w3.org/1999/xlink"'
-_SPACES = (XHTML, "http://www.w3.org/2000/svg", "http://www.w3.org/1998/Math/MathML")  # by their numbers in a tree
-_XML_NAMES = frozenset({"xml:lang", "xml:space"})
-_XLINK_NAMES = frozenset(f"xlink:{name}" for name in ("actuate", "arcrole", "href", "role", "show", "title", "type"))
-_CACHED_NAMES = 4096  # a page has tens; a hostile page may have any number
-_NAME_STARTS = (
-    r"A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
-    r"\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
-)
-_NOT_AT_START = re.compile(f"^[^{_NAME_STARTS}]", re.S)
-_NOT_IN_NAME = re.compile(f"[^{_NAME_STARTS}.0-9\xb7\u0300-\u036f\u203f\u2040-]")
-# XML 1.0, production 2, plus the form feed
-_NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_HALVES = re.compile("[\ud800-\udfff]")
-_LEGAL_BYTES = bytes({9, 10, 13, *range(32, 256)})
-_NO_CHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 
 
 def xml_of_html(text: str) -> bytes:

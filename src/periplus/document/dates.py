@@ -60,19 +60,6 @@ _SHORT_FORMS = (
     "lip cvc ιουλη", "sie srp",
     "wrz zar szept σεπτεμβρη", "paz rij οκτωβρη", "lis νοεμβρη", "gru pro δεκεμβρη",
 )  # fmt: skip
-
-
-@cache
-def months() -> dict[str, int]:
-    """Month number by name."""
-    return {
-        form: month
-        for rows in (_SHORT_FORMS, _FORMS)
-        for month, forms in enumerate(rows, 1)
-        for form in without_marks(forms).split()
-    }
-
-
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC).timestamp()  # before the web: an earlier date is not the page's
 TOMORROW_S = 86_400.0  # time zones differ: a page may be dated this much after it was first seen
 # Compiled on first use: names and patterns take 14 ms at start-up, and most pages of manuals need none
@@ -85,6 +72,33 @@ _MONTH_NAME_IN_URL = r"/((?:19|20)\d\d)/([a-z]{3,9})/(\d\d?)(?=/|$)"
 _YEAR = r"((?:19|20)\d\d)(?!\d)"
 _WORD = r"([^\W\d_]{3,14})"
 _CLOCK = r"\D{0,12}?(?<!\d)([01]?\d|2[0-3])[:.h]([0-5]\d)(?!\d)(?::[0-5]\d)?(?:\s?([ap])\.?m\b)?"
+_DAY_FIRST = (
+    r"(?<!\d)(\d\d?)(?:st|nd|rd|th|er|\.|º|o|-?го)?[\s-]*(?:de |of |d'|di "
+    rf")?{_WORD}\.?,?[\s-]*(?:de |of |del )?{_YEAR}"
+)
+_MONTH_FIRST = rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}"
+_YEAR_FIRST = rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)"
+_SIGNS = r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)"
+_YEAR_DOTS = r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(?!\d)"
+_DAY_DOTS = rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}(?!\.\d)"
+_SLASHES = rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}"
+_SHORT = r"(?<![\d./:])(\d\d?)([./])\s?(\d\d?)\2\s?([012]\d)(?![\d./:]\d|\d|%)"
+# Arabic, Persian, Devanagari, Bengali and Thai digits
+_DIGITS = {first + value: str(value) for first in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for value in range(10)}
+# (pattern, groups of year, month and day)
+_NAMED_FORMS = ((_DAY_FIRST, 3, 2, 1), (_MONTH_FIRST, 3, 1, 2), (_YEAR_FIRST, 1, 2, 3))
+_NUMBERED_FORMS = ((_SIGNS, 1, 2, 3), (_YEAR_DOTS, 1, 3, 4), (_DAY_DOTS, 3, 2, 1))
+
+
+@cache
+def months() -> dict[str, int]:
+    """Month number by name."""
+    return {
+        form: month
+        for rows in (_SHORT_FORMS, _FORMS)
+        for month, forms in enumerate(rows, 1)
+        for form in without_marks(forms).split()
+    }
 
 
 class WrittenDate(NamedTuple):
@@ -123,26 +137,6 @@ def url_dates(url: str) -> Iterator[WrittenDate]:
     for year, name, day in re.findall(_MONTH_NAME_IN_URL, "/" + path):
         if month := months().get(name):
             yield from _day(year, month, day)
-
-
-_DAY_FIRST = (
-    r"(?<!\d)(\d\d?)(?:st|nd|rd|th|er|\.|º|o|-?го)?[\s-]*(?:de |of |d'|di "
-    rf")?{_WORD}\.?,?[\s-]*(?:de |of |del )?{_YEAR}"
-)
-_MONTH_FIRST = rf"\b{_WORD}\.?\s+(\d\d?)(?:st|nd|rd|th)?,?\s+{_YEAR}"
-_YEAR_FIRST = rf"(?<!\d){_YEAR}[.,]?\s+{_WORD}\s+(\d\d?)(?!\d)"
-_SIGNS = r"(?<!\d)((?:19|20)\d\d)\s*[年년]\s*(\d\d?)\s*[月월]\s*(\d\d?)"
-_YEAR_DOTS = r"(?<![\d.])((?:19|20)\d\d)([./])\s?(\d\d?)\2\s?(\d\d?)(?!\d)"
-_DAY_DOTS = rf"(?<![\d.])(\d\d?)\.\s?(\d\d?)\.\s?{_YEAR}(?!\.\d)"
-_SLASHES = rf"(?<![\d/])(\d\d?)([/-])(\d\d?)\2{_YEAR}"
-
-_SHORT = r"(?<![\d./:])(\d\d?)([./])\s?(\d\d?)\2\s?([012]\d)(?![\d./:]\d|\d|%)"
-# Arabic, Persian, Devanagari, Bengali and Thai digits
-_DIGITS = {first + value: str(value) for first in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for value in range(10)}
-
-# (pattern, groups of year, month and day)
-_NAMED_FORMS = ((_DAY_FIRST, 3, 2, 1), (_MONTH_FIRST, 3, 1, 2), (_YEAR_FIRST, 1, 2, 3))
-_NUMBERED_FORMS = ((_SIGNS, 1, 2, 3), (_YEAR_DOTS, 1, 3, 4), (_DAY_DOTS, 3, 2, 1))
 
 
 def written_dates(text: str, language: str = "", *, short: bool = False) -> Iterator[WrittenDate]:

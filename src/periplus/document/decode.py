@@ -21,6 +21,21 @@ _TOLERATED_ERROR_SHARE = 0.02
 _HIRAGANA = re.compile("[\u3041-\u3096]")
 _SYLLABLES = 8  # of hiragana: text in a single-byte encoding does not decode to so many by chance, without any error
 _COMMON = 0.3  # least share of the most common characters in a text declared as East Asian
+_HEAD_BYTES = 4096  # the standard requires at least 1,024; old pages put long comments before their meta
+_MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", UTF_16_LE), (b"\xfe\xff", UTF_16_BE))
+# Tags as in the prescan: a quote counts only after an equals sign. Source: HTML Living Standard, 13.2.3.2
+_NAME = rb"=?[^\s/>=]++|="
+_VALUE = rb"""\s*+=\s*+("[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)"""
+_ATTRIBUTE = re.compile(b"(%b)(?:%b)?+" % (_NAME, _VALUE))
+_TAG = re.compile(
+    rb"<!--.*?(?<=--)>|</?([a-z][^\s/>]*+)((?:[\s/]++|(?:%b)(?:%b)?+)*+)>|<[!/?][^>]*+>"
+    % (_NAME, _VALUE.replace(b"=\\s*+(", b"=\\s*+(?:")),
+    re.DOTALL,
+)
+_TAG_BEGINS = re.compile(rb"<[a-z!/?]")
+_CHARSET = re.compile(rb"""charset\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"';][^\s;]*+))""")
+_CHARSET_AT_FIRST = re.compile(rb"""[Cc][Hh][Aa][Rr][Ss][Ee][Tt]\s*=\s*["']?\s*([^\s"';>]+)""")
+_XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>]*)""")
 
 
 def is_contradicted(declared: Encoding, body: bytes, utf_8: bool, markup: bool, hint: str) -> bool:
@@ -74,22 +89,6 @@ def _error_share(text: str) -> float:
 # statistics. Source: HTML Living Standard, 13.2.3 (encoding sniffing), with two deviations: the declaration is searched
 # in the first 4,096 bytes, and a declaration that the text contradicts is ignored: UTF-8 if the bytes are invalid,
 # another encoding if they are valid UTF-8, and an encoding in which the letters form no words while they do in another.
-
-_HEAD_BYTES = 4096  # the standard requires at least 1,024; old pages put long comments before their meta
-_MARKS = ((b"\xef\xbb\xbf", UTF_8), (b"\xff\xfe", UTF_16_LE), (b"\xfe\xff", UTF_16_BE))
-# Tags as in the prescan: a quote counts only after an equals sign. Source: HTML Living Standard, 13.2.3.2
-_NAME = rb"=?[^\s/>=]++|="
-_VALUE = rb"""\s*+=\s*+("[^"]*+"|'[^']*+'|(?!["'])[^\s>]*+)"""
-_ATTRIBUTE = re.compile(b"(%b)(?:%b)?+" % (_NAME, _VALUE))
-_TAG = re.compile(
-    rb"<!--.*?(?<=--)>|</?([a-z][^\s/>]*+)((?:[\s/]++|(?:%b)(?:%b)?+)*+)>|<[!/?][^>]*+>"
-    % (_NAME, _VALUE.replace(b"=\\s*+(", b"=\\s*+(?:")),
-    re.DOTALL,
-)
-_TAG_BEGINS = re.compile(rb"<[a-z!/?]")
-_CHARSET = re.compile(rb"""charset\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"';][^\s;]*+))""")
-_CHARSET_AT_FIRST = re.compile(rb"""[Cc][Hh][Aa][Rr][Ss][Ee][Tt]\s*=\s*["']?\s*([^\s"';>]+)""")
-_XML_DECLARATION = re.compile(rb"""\s*<\?xml\s[^>]*?encoding\s*=\s*["']\s*([^"'>]*)""")
 
 
 def decode(body: bytes, header_charset: str, media_type: str, hint: str = "") -> tuple[str, Charset]:

@@ -21,63 +21,6 @@ if TYPE_CHECKING:
 # URL Standard, 1.3: special-query percent-encode set
 _QUERY_CHARACTERS = "".join(map(chr, range(0x21, 0x7F))).translate(dict.fromkeys(map(ord, "\"#<>'")))
 _ISO_2022_SHIFTS = "\x0e\x0f\x1b"
-
-
-@frozen
-class Encoding:
-    """An encoding of the web."""
-
-    name: str  # of the Encoding Living Standard, lower case
-    codec: str  # Python's codec that decodes as the standard specifies; "-": Python has none
-
-    def text(self, body: bytes) -> str:
-        """Decodes bytes; undecodable ones become U+FFFD."""
-        if self.codec == "-":
-            return codecs.charmap_decode(body, "replace", _KAMENICKY)[0]
-        return body.decode(self.codec, "replace")
-
-    def url_query(self, query: str) -> str:
-        """The query of a link as a browser sends it from a page in this encoding: encoded, then percent-encoded.
-
-        A character missing in the encoding becomes a percent-encoded numeric reference. For Unicode encodings the query
-        is returned unchanged, because URL parsers use UTF-8 by default.
-
-        Source: URL Living Standard, 1.3 (percent-encode after encoding) and 4.4 (query state); Encoding Living
-        Standard, 4.3 (output encodings), 8 to 12.
-        """
-        if self.codec.startswith("utf-") or (query.isascii() and query.isprintable()):
-            return query
-        return quote_from_bytes(
-            self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)),
-            _QUERY_CHARACTERS,
-        )
-
-    def _in_query(self, char: str) -> str:
-        """The character if the codec encodes it as the standard specifies; else its percent-encoded replacement."""
-        if self.name == "iso-2022-jp" and char in _ISO_2022_SHIFTS:
-            return "%26%2365533%3B"
-        if self.name == "gbk" and char == "€":
-            return "%80"
-        try:
-            written = self._bytes(char)
-        except UnicodeEncodeError:
-            written = b""
-        # Python's codecs encode more than the standard: four bytes in gbk, JIS X 0212 in euc-jp, the Hong Kong part of
-        # big5
-        lacking = (
-            not written
-            or char == "\ue5e5"
-            or (self.name in ("gbk", "euc-jp") and len(written) > 2)
-            or (self.name == "big5" and b"\x7f" < written < b"\xa1")
-        )
-        return f"%26%23{ord(char)}%3B" if lacking else char
-
-    def _bytes(self, text: str) -> bytes:
-        return (
-            codecs.charmap_encode(text, "strict", _KAMENICKY_BYTES)[0] if self.codec == "-" else text.encode(self.codec)
-        )
-
-
 # Name in the standard, Python's codec if different, `:`, labels (the name is one too). Source: Encoding Living
 # Standard, 4.2. Omitted: `replacement` and `x-user-defined`, in which no page is written. After the dashes: Central
 # European encodings of the old web that are not in the standard.
@@ -143,7 +86,6 @@ kamenicky - : cp867 cp895 kam kamenicky keybcs2 x-kam-cp895
 utf-32le utf-32-le : utf-32 utf32
 utf-32be utf-32-be :
 """  # noqa: E501
-
 # Used by DOS programs in Bohemia from 1985 on: its letters, and from 0xB0 on code page 437. Source: the table known as
 # KEYBCS2, code page 895
 _KAMENICKY = (
@@ -152,35 +94,6 @@ _KAMENICKY = (
     + bytes(range(0xB0, 0x100)).decode("cp437")
 )
 _KAMENICKY_BYTES = codecs.charmap_build(_KAMENICKY)
-
-
-def _by_label() -> dict[str, Encoding]:
-    labels: dict[str, Encoding] = {}
-    for line in _TABLE.split("\n"):
-        head, colon, others = line.partition(":")
-        if colon:
-            name, *codec = head.split()
-            encoding = Encoding(name, codec[0] if codec else name)
-            labels.update((label, encoding) for label in (name, *others.split()))
-    return labels
-
-
-_LABELS = _by_label()
-UTF_8 = _LABELS["utf-8"]
-UTF_16_LE = _LABELS["utf-16le"]
-UTF_16_BE = _LABELS["utf-16be"]
-WINDOWS_1252 = _LABELS["windows-1252"]
-
-
-def encoding_of(label: str) -> Encoding | None:
-    """The encoding with a label as in pages and headers; None if unknown."""
-    return _LABELS.get(label.strip("\t\n\f\r ").lower())
-
-
-# First structure (zero bytes, escape sequences, byte pairs of East Asian encodings), then likelihood: each candidate
-# decodes the bytes, and trigrams of each of its languages give the likelihood of the result. Only bytes outside ASCII
-# count, since all candidates decode ASCII alike.
-
 _WEST = "de nl en da sv nb fi is fr es it pt ca id sq"
 _CENTRE = "cs sk pl hu ro hr sl sq de en"
 # (encoding, script, languages written in it, rarity compared to the first of its script, in nats)
@@ -256,9 +169,7 @@ _TOLERATED_DAMAGE = 0.005  # tolerated share of invalid characters
 _COMMON = 0.6  # least share of the 2,500 known characters in an East Asian text: real texts have 0.95
 _PAIR_RARITY = 4.0  # nats: rarity of East Asian texts compared to the rest
 _KANA = re.compile("[\u3041-\u30fa]")
-_MUCH_KANA, _COMMON_WITH_KANA = 40, 0.4  # lists of rare characters occur between sentences
 _NO_KANA = 6.0  # nats: rarity of Japanese without kana
-_FEW_SIGNS, _ALONE = 6, 20  # with so few characters, each among so many others, it is not an East Asian text
 # nats for each ASCII letter next to such a character: usually it is half of another encoding's letter
 _BESIDE_ASCII = 4.0
 _BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
@@ -270,6 +181,121 @@ _MARKUP = re.compile(
     rb"<!--.*?-->|<(?:script|style)\b.*?</(?:script|style)|<[a-zA-Z/!?][^>]*>|&#?\w{1,31};", re.DOTALL | re.IGNORECASE
 )
 _LANG = re.compile(rb"""<html\b[^>]*?\blang\s*=\s*["']?([a-zA-Z-]{2,20})""", re.IGNORECASE)
+# Log-probability, in steps, of (no letter, lower case, capital) followed by (no letter, lower case, capital): capitals
+# begin words or fill them
+_CASES = (0, -2, -12, 0, 0, -48, 0, -4, -6)
+# The training texts have few curly quotes and dashes, and English ones little else outside ASCII. So a typographic sign
+# in its usual context has at least this log-likelihood in every language, in nats. Contexts are classes of three
+# characters: those below, a letter, 1 digit, . punctuation, x other, ? any of them.
+_INSIDE_A_WORD = -4 * STEP  # log-probability, in steps, of a letter after a letter and a quote or a sign like ³
+_SIGN_CLASSES = "a1.x_=',\"-*s"
+_PRINT_SIGNS = {
+    "_": " ",
+    "=": "\xa0",
+    "'": "\u2019",
+    '"': "“”‘",
+    ",": "„‚",
+    "-": "–—",
+    "*": "…™®",
+    "s": "•·§©°£€±×½²³¶",
+}
+_SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
+_PRINT_SCORES = """
+?a' -4 / ?1' -5 / ?.' -6 / a'a -2.5 / a'_ -2 / a'. -3 / 1'a -3 / 'aa -3.5 / 'a_ -2 / 'a. -3 / '_a -3
+?_' -7 / _'a -3.5 / _'1 -3
+?_" -3.5 / ?." -4 / ?a" -4 / ?1" -5 / _"a -3 / _"1 -4 / ."a -3 / a"_ -1 / a". -2 / ."_ -1 / 1"_ -1.5 / "aa -3.5 / "_a -3
+?_, -3.5 / ?., -4 / _,a -3 / .,a -3 / _,1 -4 / ,aa -3.5
+?_- -3.5 / ?a- -4 / ?1- -4 / ?.- -5 / _-_ -0.5 / a-a -4.5 / 1-1 -2.5 / a-_ -1.5 / _-a -4 / _-1 -3 / -aa -3.5 / -_a -3
+?a= -5 / ?.= -4 / ?1= -4 / ?_= -5 / ?== -3 / a=a -7 / _=a -7 / _=1 -3 / 1=a -3 / 1=1 -3 / .=a -5 / ==a -3 / ==1 -3
+?a* -4.5 / ?_* -4.5 / ?1* -5 / ?.* -5 / _*_ -1 / a*_ -1 / a*. -2 / _*a -4 / *_a -3 / *aa -4
+?_s -4.5 / _s_ -1 / _s1 -3 / s_a -3 / s11 -3
+"""
+
+
+@frozen
+class Encoding:
+    """An encoding of the web."""
+
+    name: str  # of the Encoding Living Standard, lower case
+    codec: str  # Python's codec that decodes as the standard specifies; "-": Python has none
+
+    def text(self, body: bytes) -> str:
+        """Decodes bytes; undecodable ones become U+FFFD."""
+        if self.codec == "-":
+            return codecs.charmap_decode(body, "replace", _KAMENICKY)[0]
+        return body.decode(self.codec, "replace")
+
+    def url_query(self, query: str) -> str:
+        """The query of a link as a browser sends it from a page in this encoding: encoded, then percent-encoded.
+
+        A character missing in the encoding becomes a percent-encoded numeric reference. For Unicode encodings the query
+        is returned unchanged, because URL parsers use UTF-8 by default.
+
+        Source: URL Living Standard, 1.3 (percent-encode after encoding) and 4.4 (query state); Encoding Living
+        Standard, 4.3 (output encodings), 8 to 12.
+        """
+        if self.codec.startswith("utf-") or (query.isascii() and query.isprintable()):
+            return query
+        return quote_from_bytes(
+            self._bytes("".join(char if " " <= char <= "~" else self._in_query(char) for char in query)),
+            _QUERY_CHARACTERS,
+        )
+
+    def _in_query(self, char: str) -> str:
+        """The character if the codec encodes it as the standard specifies; else its percent-encoded replacement."""
+        if self.name == "iso-2022-jp" and char in _ISO_2022_SHIFTS:
+            return "%26%2365533%3B"
+        if self.name == "gbk" and char == "€":
+            return "%80"
+        try:
+            written = self._bytes(char)
+        except UnicodeEncodeError:
+            written = b""
+        # Python's codecs encode more than the standard: four bytes in gbk, JIS X 0212 in euc-jp, the Hong Kong part of
+        # big5
+        lacking = (
+            not written
+            or char == "\ue5e5"
+            or (self.name in ("gbk", "euc-jp") and len(written) > 2)
+            or (self.name == "big5" and b"\x7f" < written < b"\xa1")
+        )
+        return f"%26%23{ord(char)}%3B" if lacking else char
+
+    def _bytes(self, text: str) -> bytes:
+        return (
+            codecs.charmap_encode(text, "strict", _KAMENICKY_BYTES)[0] if self.codec == "-" else text.encode(self.codec)
+        )
+
+
+def _by_label() -> dict[str, Encoding]:
+    labels: dict[str, Encoding] = {}
+    for line in _TABLE.split("\n"):
+        head, colon, others = line.partition(":")
+        if colon:
+            name, *codec = head.split()
+            encoding = Encoding(name, codec[0] if codec else name)
+            labels.update((label, encoding) for label in (name, *others.split()))
+    return labels
+
+
+_LABELS = _by_label()
+UTF_8 = _LABELS["utf-8"]
+UTF_16_LE = _LABELS["utf-16le"]
+UTF_16_BE = _LABELS["utf-16be"]
+WINDOWS_1252 = _LABELS["windows-1252"]
+
+
+def encoding_of(label: str) -> Encoding | None:
+    """The encoding with a label as in pages and headers; None if unknown."""
+    return _LABELS.get(label.strip("\t\n\f\r ").lower())
+
+
+# First structure (zero bytes, escape sequences, byte pairs of East Asian encodings), then likelihood: each candidate
+# decodes the bytes, and trigrams of each of its languages give the likelihood of the result. Only bytes outside ASCII
+# count, since all candidates decode ASCII alike.
+
+_MUCH_KANA, _COMMON_WITH_KANA = 40, 0.4  # lists of rare characters occur between sentences
+_FEW_SIGNS, _ALONE = 6, 20  # with so few characters, each among so many others, it is not an East Asian text
 
 
 class Guess(NamedTuple):
@@ -420,11 +446,6 @@ class _Readings(NamedTuple):
     priors: Floats  # [encodings, languages], nats; -inf: not written in it
 
 
-# Log-probability, in steps, of (no letter, lower case, capital) followed by (no letter, lower case, capital): capitals
-# begin words or fill them
-_CASES = (0, -2, -12, 0, 0, -48, 0, -4, -6)
-
-
 @cache
 def _readings(script: str) -> _Readings:
     import numpy as np
@@ -450,34 +471,6 @@ def _readings(script: str) -> _Readings:
         cases[:] = 0
     names = tuple(name for name, *_ in rows)
     return _Readings(trigrams_of(script), letters.languages, names, symbols, shares, cases, chars, classes, priors)
-
-
-# The training texts have few curly quotes and dashes, and English ones little else outside ASCII. So a typographic sign
-# in its usual context has at least this log-likelihood in every language, in nats. Contexts are classes of three
-# characters: those below, a letter, 1 digit, . punctuation, x other, ? any of them.
-_INSIDE_A_WORD = -4 * STEP  # log-probability, in steps, of a letter after a letter and a quote or a sign like ³
-_SIGN_CLASSES = "a1.x_=',\"-*s"
-_PRINT_SIGNS = {
-    "_": " ",
-    "=": "\xa0",
-    "'": "\u2019",
-    '"': "“”‘",
-    ",": "„‚",
-    "-": "–—",
-    "*": "…™®",
-    "s": "•·§©°£€±×½²³¶",
-}
-_SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
-_PRINT_SCORES = """
-?a' -4 / ?1' -5 / ?.' -6 / a'a -2.5 / a'_ -2 / a'. -3 / 1'a -3 / 'aa -3.5 / 'a_ -2 / 'a. -3 / '_a -3
-?_' -7 / _'a -3.5 / _'1 -3
-?_" -3.5 / ?." -4 / ?a" -4 / ?1" -5 / _"a -3 / _"1 -4 / ."a -3 / a"_ -1 / a". -2 / ."_ -1 / 1"_ -1.5 / "aa -3.5 / "_a -3
-?_, -3.5 / ?., -4 / _,a -3 / .,a -3 / _,1 -4 / ,aa -3.5
-?_- -3.5 / ?a- -4 / ?1- -4 / ?.- -5 / _-_ -0.5 / a-a -4.5 / 1-1 -2.5 / a-_ -1.5 / _-a -4 / _-1 -3 / -aa -3.5 / -_a -3
-?a= -5 / ?.= -4 / ?1= -4 / ?_= -5 / ?== -3 / a=a -7 / _=a -7 / _=1 -3 / 1=a -3 / 1=1 -3 / .=a -5 / ==a -3 / ==1 -3
-?a* -4.5 / ?_* -4.5 / ?1* -5 / ?.* -5 / _*_ -1 / a*_ -1 / a*. -2 / _*a -4 / *_a -3 / *aa -4
-?_s -4.5 / _s_ -1 / _s1 -3 / s_a -3 / s11 -3
-"""
 
 
 def _class_of(char: str) -> int:

@@ -86,6 +86,39 @@ _WALL_ERRORS = (  # of answers that are no success
     (b"Request blocked.\nWe can't connect to the server", "CloudFront"),
 )
 _WALL_BYTES = 32_768  # challenges are short; the sign is in their head
+_HTML_START = re.compile(
+    (
+        rb"\s*(?:(?><!--.*?-->)\s*)*+<(?:!doctype\s+html|html|head|body|title|script|style|table|"
+        rb"div|p|a|h1|br|meta|iframe)[\s>]"
+    ),
+    re.I | re.S,
+)
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+_SNIFFED_BYTES = 1445  # MIME Sniffing Standard, 5.2
+_UNSAID = frozenset(
+    {
+        "",
+        "application/octet-stream",
+        "binary/octet-stream",
+        "application/x-download",
+        "application/force-download",
+        "application/download",
+    }
+)
+_NOTHING_IN_PARTICULAR = "application/octet-stream"
+_ZIP = b"PK\x03\x04"
+_PACKAGE_BYTES = 8_192  # bytes in which the first names of a zip archive are
+_BY_ENDING = {
+    "text/plain": {"md": "text/markdown", "markdown": "text/markdown", "sgml": "text/sgml", "sgm": "text/sgml"},
+}
+_SIGNATURES = (  # text never begins with these. Source: MIME Sniffing Standard, 6.1, 6.2 and 6.4
+    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
+    (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"),
+    (b"\0\0\1\0", "image/x-icon"), (b"OggS\0", "application/ogg"), (b"\x1aE\xdf\xa3", "video/webm"),
+    (b"\x1f\x8b\x08", "application/gzip"),
+    (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
+)  # fmt: skip
 
 
 def bot_wall(status: int, headers: Headers, body: bytes) -> str:
@@ -173,43 +206,6 @@ def date_s(value: str) -> float:
         return float(max(calendar.timegm((*parts[:6], 0, 0, 0)) - (parts[9] or 0), 0)) if parts else 0.0
     except (ValueError, IndexError, TypeError, OverflowError):  # all of these were observed from the standard library
         return 0.0
-
-
-_HTML_START = re.compile(
-    (
-        rb"\s*(?:(?><!--.*?-->)\s*)*+<(?:!doctype\s+html|html|head|body|title|script|style|table|"
-        rb"div|p|a|h1|br|meta|iframe)[\s>]"
-    ),
-    re.I | re.S,
-)
-_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-_SNIFFED_BYTES = 1445  # MIME Sniffing Standard, 5.2
-_UNSAID = frozenset(
-    {
-        "",
-        "application/octet-stream",
-        "binary/octet-stream",
-        "application/x-download",
-        "application/force-download",
-        "application/download",
-    }
-)
-_NOTHING_IN_PARTICULAR = "application/octet-stream"
-_ZIP = b"PK\x03\x04"
-_PACKAGE_BYTES = 8_192  # bytes in which the first names of a zip archive are
-_BY_ENDING = {
-    "text/plain": {"md": "text/markdown", "markdown": "text/markdown", "sgml": "text/sgml", "sgm": "text/sgml"},
-}
-
-
-_SIGNATURES = (  # text never begins with these. Source: MIME Sniffing Standard, 6.1, 6.2 and 6.4
-    (b"\x89PNG\r\n\x1a\n", "image/png"), (b"GIF87a", "image/gif"), (b"GIF89a", "image/gif"),
-    (b"\xff\xd8\xff", "image/jpeg"), (b"%PDF-", "application/pdf"),
-    (b"\0\0\1\0", "image/x-icon"), (b"OggS\0", "application/ogg"), (b"\x1aE\xdf\xa3", "video/webm"),
-    (b"\x1f\x8b\x08", "application/gzip"),
-    (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
-)  # fmt: skip
 
 
 def binary_type(body: bytes) -> str:

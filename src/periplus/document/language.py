@@ -16,42 +16,6 @@ from isal import isal_zlib  # three times as fast as zlib, 4 ms at start-up
 from periplus.document.ngrams import SPACE, Ngrams, count_units
 from periplus.values import Pairs, frozen
 
-
-@frozen
-class Alphabet:
-    """Letters shared by several languages.
-
-    ranges: first and last code point. languages: BCP 47; the last class, unnamed, is for all other languages, ciphers
-    and noise.
-    """
-
-    ranges: tuple[tuple[int, int], ...]
-    languages: tuple[str, ...]
-
-
-def _classes_of(tags: str) -> tuple[str, ...]:
-    return (*tags.split(), "")
-
-
-# The table `languages.bin` has the classes in this order. It is built by quality/charset/train_languages.py, which
-# documents its sources. Bosnian, Croatian and Serbian in Latin script are one class
-ALPHABETS = {
-    "latin": Alphabet(
-        ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF)),
-        _classes_of(
-            "cs sk pl hu ro hr sl sq de nl en da sv nb nn fi is et lt lv fr es it pt ca tr id vi gl eu cy af "
-            "ga gd eo az uz ms tl lb br oc ku fy mt sw"
-        ),
-    ),
-    "cyrillic": Alphabet(((0x400, 0x52F),), _classes_of("ru uk bg be sr mk kk mn tg ky tt")),
-    "arabic": Alphabet(
-        ((0x620, 0x65F), (0x66E, 0x6D3), (0x6D5, 0x6D5), (0x6EE, 0x6EF), (0x6FA, 0x6FF)),
-        _classes_of("ar fa ur ug ckb ps"),
-    ),
-    "devanagari": Alphabet(((0x900, 0x963), (0x970, 0x97F)), _classes_of("hi mr ne")),
-    "bengali": Alphabet(((0x980, 0x9E3), (0x9F0, 0x9F1)), _classes_of("bn as")),
-    "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), _classes_of("he yi")),
-}
 # Scripts with a single supported language
 _ALONE = (
     *((first, last, "el") for first, last in ((0x386, 0x3FF), (0x1F00, 0x1FFF))),
@@ -77,13 +41,6 @@ _ALONE = (
 )
 LONGEST = 5  # letters of the longest n-gram
 _STEP = 0.25  # of a weight, in nats
-
-
-# fewer are not enough: in Latin script, in others (ideographs and the like count three times)
-_LEAST_LATIN, _LEAST_OTHERS = 6, 3
-# samples of a long text, evenly spaced. 200 letters of prose identify 99.9 of 100 texts (quality/charset), but a page
-# has code, names and quotations too: of 225 long pages of a manual four samples mistook 9, sixteen 1
-_SAMPLES, _SAMPLE_CHARS = 16, 50
 _KANA_SHARE = 0.1  # least share of kana among the characters of a Japanese text
 _UNITS = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 # Lead of the most likely language over the next, in nats divided by the square root of the letters, as in training
@@ -125,9 +82,53 @@ _ISO_REGIONS = (
     "pn pr ps pt pw py qa re ro rs ru rw sa sb sc sd se sg sh si sj sk sl sm sn so sr ss st sv sx sy sz tc td tf "
     "tg th tj tk tl tm tn to tr tt tv tw tz ua ug um us uy uz va vc ve vg vi vn vu wf ws ye yt za zm zw"
 )
-LANGUAGES, REGIONS = frozenset(_ISO_LANGUAGES.split()), frozenset(_ISO_REGIONS.split())
 # BCP 47 as far as search engines support it: language, script, region; x-default for all others
 _HREFLANG = re.compile(r"([a-z]{2,3})(?:-[a-z]{4})?(?:-([a-z]{2}|[0-9]{3}))?", re.IGNORECASE)
+
+
+@frozen
+class Alphabet:
+    """Letters shared by several languages.
+
+    ranges: first and last code point. languages: BCP 47; the last class, unnamed, is for all other languages, ciphers
+    and noise.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+    languages: tuple[str, ...]
+
+
+def _classes_of(tags: str) -> tuple[str, ...]:
+    return (*tags.split(), "")
+
+
+# The table `languages.bin` has the classes in this order. It is built by quality/charset/train_languages.py, which
+# documents its sources. Bosnian, Croatian and Serbian in Latin script are one class
+ALPHABETS = {
+    "latin": Alphabet(
+        ((0x41, 0x5A), (0x61, 0x7A), (0xC0, 0xD6), (0xD8, 0xF6), (0xF8, 0x24F), (0x1E00, 0x1EFF)),
+        _classes_of(
+            "cs sk pl hu ro hr sl sq de nl en da sv nb nn fi is et lt lv fr es it pt ca tr id vi gl eu cy af "
+            "ga gd eo az uz ms tl lb br oc ku fy mt sw"
+        ),
+    ),
+    "cyrillic": Alphabet(((0x400, 0x52F),), _classes_of("ru uk bg be sr mk kk mn tg ky tt")),
+    "arabic": Alphabet(
+        ((0x620, 0x65F), (0x66E, 0x6D3), (0x6D5, 0x6D5), (0x6EE, 0x6EF), (0x6FA, 0x6FF)),
+        _classes_of("ar fa ur ug ckb ps"),
+    ),
+    "devanagari": Alphabet(((0x900, 0x963), (0x970, 0x97F)), _classes_of("hi mr ne")),
+    "bengali": Alphabet(((0x980, 0x9E3), (0x9F0, 0x9F1)), _classes_of("bn as")),
+    "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), _classes_of("he yi")),
+}
+
+
+# fewer are not enough: in Latin script, in others (ideographs and the like count three times)
+_LEAST_LATIN, _LEAST_OTHERS = 6, 3
+# samples of a long text, evenly spaced. 200 letters of prose identify 99.9 of 100 texts (quality/charset), but a page
+# has code, names and quotations too: of 225 long pages of a manual four samples mistook 9, sixteen 1
+_SAMPLES, _SAMPLE_CHARS = 16, 50
+LANGUAGES, REGIONS = frozenset(_ISO_LANGUAGES.split()), frozenset(_ISO_REGIONS.split())
 
 
 @lru_cache(maxsize=4096)  # menus of languages are on all pages of a site

@@ -66,6 +66,12 @@ _Element = TypeVar("_Element")
 Place: TypeAlias = int
 """Kind, position and nofollow packed into one number, because one is created per link."""
 
+_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # in a srcset: a URL, followed by its width or density
+# For each source, the first source of its tag: links are recorded element by element
+_FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
+_RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]
+_COUNTS = {"remembered": 0}
+
 
 def place_of(kind: LinkKind, position: Position, nofollow: bool = False) -> Place:
     """The place of links of a kind in a part of a page."""
@@ -313,9 +319,6 @@ class PageLinks:
         return [(self.first + at, text[1:]) for at, text, _ in self.page.fragments_of(head) if len(text) > 1]
 
 
-_CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # in a srcset: a URL, followed by its width or density
-
-
 def of_srcset(value: str) -> Iterator[str]:
     """Source: HTML Living Standard, 4.8.4.3.4. A URL may contain commas, but not begin or end with one."""
     place = 0
@@ -334,9 +337,6 @@ def split_of_attribute(name: str, value: str) -> Iterable[str]:
     return of_srcset(value) if name.endswith("srcset") else _of_archive(value) if name == "archive" else (value,)
 
 
-# For each source, the first source of its tag: links are recorded element by element
-_FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
-_RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]
 _HOW: list[tuple[LinkKind, Callable[[str], Iterable[str]] | None]] = [
     (
         source.kind,
@@ -386,7 +386,6 @@ def _place(piece: tuple[int, str]) -> int:
 
 Targets: TypeAlias = tuple[Url, Url]  # (target of a head, its identity)
 _BELOW: dict[Url, dict[str, Targets]] = {}  # cache of plain heads, by folder: a site's menu is on all its pages
-_COUNTS = {"remembered": 0}
 
 
 def targets_below(folder: Url) -> dict[str, Targets]:

@@ -31,6 +31,12 @@ _URL = re.compile(
     re.IGNORECASE,
 )
 _OPTION = re.compile(rf"""(?:\A|,)\s*(?:{_STRING}|url\(\s*(?:{_STRING}|([^\s"'()]+)))|{_OTHER_STRING}""", re.IGNORECASE)
+DIRECTIVE = ":~:"  # text Fragments, 3.3: what follows is for the browser and never visible to the page
+_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
+# GitHub and GitLab add this prefix to ids and resolve links by script: otherwise every such link would look broken
+_SCRIPTED_PREFIX = "user-content-"
+_PART = re.compile(r"text=(?:([^&,]*)-,)?([^&,-][^&,]*)(?:,([^&,-][^&,]*))?(?:,-([^&,]*))?(?=&|\Z)")
+LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: longer than any real tag
 
 
 def urls(sheet: str) -> Iterator[tuple[str, bool]]:
@@ -51,13 +57,6 @@ def urls(sheet: str) -> Iterator[tuple[str, bool]]:
             yield text, bool(before)
         elif text := first or second:
             yield text, True
-
-
-DIRECTIVE = ":~:"  # text Fragments, 3.3: what follows is for the browser and never visible to the page
-_MARKDOWN_TYPES = frozenset({"text/markdown", "text/x-markdown"})
-# GitHub and GitLab add this prefix to ids and resolve links by script: otherwise every such link would look broken
-_SCRIPTED_PREFIX = "user-content-"
-_PART = re.compile(r"text=(?:([^&,]*)-,)?([^&,-][^&,]*)(?:,([^&,-][^&,]*))?(?:,-([^&,]*))?(?=&|\Z)")
 
 
 def anchors_of(text: str) -> frozenset[str]:
@@ -158,7 +157,6 @@ def _ends(text: str, after: int, end: str, suffix: str) -> bool:
     return False
 
 
-LANGUAGE_CHARS = 35  # RFC 5646, 4.4.1: longer than any real tag
 _IMAGE, _HEAD = LinkKind.IMAGE, Position.HEAD
 _REFRESH, _IMAGE_IN_HEAD, _SHEET = (place_of(kind, _HEAD) for kind in (LinkKind.REFRESH, _IMAGE, LinkKind.STYLE))
 

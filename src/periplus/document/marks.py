@@ -51,6 +51,8 @@ TAGS_KNOWN, NAMES_KNOWN = len(TAGS), len(NAME_MARKS)
 A, PLUS, SPACE, LOWER, DOT = b"a+ \x20."
 ID_CHARS = 24  # longest id considered: longer ones, and those with a dot, are anchors of documentation
 CLASS_CACHE_SIZE = 256  # a power of 2: a page has a thousand class attributes, and a few dozen distinct ones
+ATTRIBUTE_NAMES = tuple(ATTRIBUTE_NUMBERS)
+STYLE_TAG = TAG_NUMBERS["style"]
 
 
 def heads(tree: PageTree) -> list[tuple[int, int, str]]:
@@ -230,7 +232,3 @@ def source_of(tree: PageTree, node: int, most: int) -> str:
         pieces.append(text(tree, tree.starts[at], min(tree.ends[at], tree.starts[at] + most)))
         at = tree.nexts[at]
     return "".join(pieces)[:most]
-
-
-ATTRIBUTE_NAMES = tuple(ATTRIBUTE_NUMBERS)
-STYLE_TAG = TAG_NUMBERS["style"]

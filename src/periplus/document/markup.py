@@ -24,6 +24,8 @@ from periplus.urls.canonical import identity
 
 _TITLE = BLOCK_KIND_CODES[BlockKind.TITLE]
 SHELL_CHARS = 200  # of the whole text: "Loading", a name, a copyright notice
+_SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
 
 
 def read_html(source: Source) -> Content:
@@ -63,10 +65,6 @@ def read_xhtml(source: Source) -> Content:
     tree = html.parse_xml(without_doctype(source.text))
     text = source.text if tree is None else html.html_from_xml(tree)
     return read_html(replace(source, page=text.encode("utf-8", "surrogatepass")))
-
-
-_SHEET = re.compile(r"""<\?xml-stylesheet\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')""")
-FEED_ROOTS = frozenset({"rss", "feed", "RDF"})  # RSS, Atom, RSS 1.0
 
 
 def read_xml(source: Source) -> Content:

@@ -28,6 +28,11 @@ MARKUP: dict[str, Callable[[Source], Content]] = {
     "image/svg+xml": markup.read_xml,
 }
 BINARY_WORD = "application/msword"  # of 1997 to 2003: unsupported, but DOCX and RTF with its media type are read
+_SCRIPTS = ("javascript", "x-javascript", "ecmascript", "x-ecmascript")
+_PARTS = frozenset(f"{group}/{name}" for group in ("text", "application") for name in _SCRIPTS) | {"text/css"}
+_PART_GROUPS = ("image/", "font/", "application/font-", "application/x-font-", "application/vnd.ms-fontobject")
+# Fonts, often sent as octet-stream. Source: MIME Sniffing Standard, 6.3
+_FONTS = (b"wOFF", b"wOF2", b"OTTO", b"\0\1\0\0", b"ttcf")
 
 
 @cache
@@ -53,13 +58,6 @@ def _read(part: FeaturePart, *document: object) -> Conversion:
             return cast("Conversion", value_at(part.place)(*document))
     except ExtensionError as error:
         return Conversion("", str(error))
-
-
-_SCRIPTS = ("javascript", "x-javascript", "ecmascript", "x-ecmascript")
-_PARTS = frozenset(f"{group}/{name}" for group in ("text", "application") for name in _SCRIPTS) | {"text/css"}
-_PART_GROUPS = ("image/", "font/", "application/font-", "application/x-font-", "application/vnd.ms-fontobject")
-# Fonts, often sent as octet-stream. Source: MIME Sniffing Standard, 6.3
-_FONTS = (b"wOFF", b"wOF2", b"OTTO", b"\0\1\0\0", b"ttcf")
 
 
 def is_part(declared: str, start: bytes = b"") -> bool:

@@ -29,30 +29,6 @@ FRAGMENTS_MOST: Final = 20_000  # per row of links
 PLAIN_IN_FRAGMENTS: Final = bytes(
     code in b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:/()-" for code in range(256)
 )
-
-
-class Element(IntFlag):
-    """Properties of elements."""
-
-    BLOCK = auto()  # separates its text from the text before and after it
-    SAME = auto()  # its text has the kind of the surrounding block, else it is a paragraph
-    HOLDS_P = auto()  # its paragraphs are just its text: `<li><p>`
-    UNNAMED = auto()  # omitted in paths
-    LEAF = auto()  # its id is a link target, unique to the page
-    UNSEEN = auto()  # its text is invisible
-    BREAK = auto()  # ends a line
-    LINK = auto()
-    IMAGE = auto()
-    WORDS = auto()  # its text is collected separately from the blocks
-    SHEET = auto()
-    NOTED = auto()  # has metadata of the page
-    PARTS = auto()  # may refer to other documents: see SOURCES
-    MARK = auto()  # a landmark
-    SECTION = auto()  # a header or footer inside it is not the page's
-    BANNER = auto()
-    ROOT = auto()  # filled by a script
-
-
 # The innermost landmark applies: `nav`, `header`, `main`, `aside`, `footer`, or an equivalent ARIA role. A header or
 # footer of an article or section is not a landmark (HTML Accessibility API Mappings), so the headline of a post is not
 # taken for the site's banner
@@ -96,6 +72,37 @@ _PARAGRAPHS = (
 _SAME = (
     "div center legend summary button select optgroup textarea tr tbody thead tfoot colgroup frameset text title desc"
 )
+# Marks of an element in `marks`: by name, attributes and class, and by its ancestors
+MARKS: Final = tuple(1 << bit for bit in range(12))
+_WITH_REL = frozenset((LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM))
+# Names in paths: preformatted elements are all `pre`
+_PATH_NAMES = ["pre" if name in ("xmp", "plaintext") else name for name in TAGS]
+TAG_LETTERS: Final = "".join(_PATH_NAMES).encode()
+COPIED_SINGLY: Final = 40  # bytes; longer pieces are copied at once, which costs as much as this many single bytes
+
+
+class Element(IntFlag):
+    """Properties of elements."""
+
+    BLOCK = auto()  # separates its text from the text before and after it
+    SAME = auto()  # its text has the kind of the surrounding block, else it is a paragraph
+    HOLDS_P = auto()  # its paragraphs are just its text: `<li><p>`
+    UNNAMED = auto()  # omitted in paths
+    LEAF = auto()  # its id is a link target, unique to the page
+    UNSEEN = auto()  # its text is invisible
+    BREAK = auto()  # ends a line
+    LINK = auto()
+    IMAGE = auto()
+    WORDS = auto()  # its text is collected separately from the blocks
+    SHEET = auto()
+    NOTED = auto()  # has metadata of the page
+    PARTS = auto()  # may refer to other documents: see SOURCES
+    MARK = auto()  # a landmark
+    SECTION = auto()  # a header or footer inside it is not the page's
+    BANNER = auto()
+    ROOT = auto()  # filled by a script
+
+
 _PROPERTIES = {
     Element.BLOCK: f"{_WITH_KIND} {_PARAGRAPHS} {_SAME}",
     Element.SAME: _SAME,
@@ -115,10 +122,6 @@ _PROPERTIES = {
     Element.BANNER: "header footer",
     Element.ROOT: "app-root my-app",
 }
-
-
-# Marks of an element in `marks`: by name, attributes and class, and by its ancestors
-MARKS: Final = tuple(1 << bit for bit in range(12))
 
 
 class LinkSource(NamedTuple):
@@ -214,19 +217,14 @@ LANDMARKS: Final = _bytes({name: POSITION_CODES[position] for name, position in 
 SLOTS: Final = _bytes({name: number for number, name in enumerate(SLOT_NAMES, 1)}, ATTRIBUTES, 0)
 FIRST_PARTS, PARTS = _parts()
 SOURCE_SLOTS: Final = bytes(SLOT_NAMES.index(source.attribute) + 1 for source in SOURCES)
-_WITH_REL = frozenset((LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM))
 SOURCES_WITH_REL: Final = bytes(source.kind in _WITH_REL for source in SOURCES)
 SOURCE_IS_ANCHOR: Final = bytes(source.kind is LinkKind.ANCHOR for source in SOURCES)
 # Lists of URLs, each surrounded by white space or commas
 SOURCE_IS_LIST: Final = bytes(
     source.attribute.endswith("srcset") or source.attribute == "archive" for source in SOURCES
 )
-# Names in paths: preformatted elements are all `pre`
-_PATH_NAMES = ["pre" if name in ("xmp", "plaintext") else name for name in TAGS]
-TAG_LETTERS: Final = "".join(_PATH_NAMES).encode()
 TAG_ENDS: Final = _ends(_PATH_NAMES)
 
-COPIED_SINGLY: Final = 40  # bytes; longer pieces are copied at once, which costs as much as this many single bytes
 PLAIN, WHITE, MAY_BE_WHITE, GOING_ON = range(4)
 # Role of a UTF-8 byte in Unicode white space (as in str.split): U+0085, 00A0, 1680, 2000-200A, 2028, 2029, 202F, 205F
 # and 3000 begin with 0xC2, E1, E2 or E3

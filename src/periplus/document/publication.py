@@ -97,6 +97,8 @@ _PUBLICATION_ITEMS = (
 _AUTHOR_ITEMS = frozenset(
     ("author", "schema:author", "dc:creator", "dcterms:creator", "creator", "foaf:name", "rnews:author")
 )
+_TITLE_PARTS = r"\s[|–—·:»-]+\s"
+_YEAR = re.compile(r"20[012]\d|19\d\d")
 
 
 class HeadWords(NamedTuple):
@@ -294,9 +296,6 @@ def _of_things(things: Iterable[JsonObject], keys: Sequence[str]) -> Iterator[Wr
 # Text near the main heading
 
 
-_TITLE_PARTS = r"\s[|–—·:»-]+\s"
-
-
 def lines_near(heading: str, text: str) -> list[str]:
     """Lines that may be a byline: after the heading, then before it; without heading, the first lines of the text.
 
@@ -374,9 +373,6 @@ _MODIFICATION = _DateNames(
     MODIFIED,
     _change_dates_in,
 )
-
-
-_YEAR = re.compile(r"20[012]\d|19\d\d")
 
 
 def _has_year(text: str) -> bool:

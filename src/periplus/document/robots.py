@@ -37,6 +37,9 @@ _SECONDS = re.compile(rb"\d{1,9}(?:\.\d*)?|\.\d+")
 _SAFE = re.compile(r"[A-Za-z0-9._~!&'()+,;=:@/?\[\]-]*")  # already in the form in which rules are compared
 _TO_CHANGE = re.compile(r"%[0-9A-Fa-f]{2}|[^A-Za-z0-9._~!&'()+,;=:@/?\[\]%-]")
 _UNRESERVED_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+# Directives with a colon
+_VALUE_DIRECTIVES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_NAME = re.compile(r"[\w-]+")
 
 
 @frozen
@@ -380,11 +383,6 @@ def robots_from_answer(status: int, cause: str = "", body: bytes = b"") -> Robot
     """
     part = _parsed_part(body) if 200 <= status < 300 and not cause else b""
     return RobotsAnswer(status, str(cause), part)
-
-
-# Directives with a colon
-_VALUE_DIRECTIVES = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
-_NAME = re.compile(r"[\w-]+")
 
 
 def page_directives(header_values: Sequence[str], meta_contents: Sequence[tuple[str, str]]) -> tuple[bool, bool]:

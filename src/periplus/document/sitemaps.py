@@ -24,6 +24,22 @@ MAX_ENTRIES = 50_000  # sitemaps.org: the most per file
 # The protocol permits 50 MB; 50,000 URLs seldom need 10, and a gzip bomb must stay cheap
 MAX_INFLATED_BYTES = 33_554_432
 URL_CHARACTERS = 8_192  # a longer text is not a URL
+_ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,30}:)?(urlset|sitemapindex|rss|rdf|feed)(?=[\s>])", re.IGNORECASE)
+_LINE_BREAK = re.compile(rb"[\r\n]+")
+# An unclosed construct extends to the end; searching again from each start would take quadratic time
+_COMMENT_OR_CDATA = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
+_NO_ADDRESS = "\ud800"  # for an entity that is not expanded: never in a URL
+_ENTITY = re.compile(r"&(?:([A-Za-z_:][\w:.-]{0,99})|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
+_NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_ATOM_LINK = re.compile(rb"<(?:[\w.-]+:)?link(?=[\s/>])([^<>]*)>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(rb"""\b(href|rel)\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
+_XML_BASE = re.compile(
+    rb"""<(?:[\w.-]+:)?(?:rss|rdf|feed|channel|item|entry)\s(?:[^<>]*\s)?xml:base\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""",
+    re.IGNORECASE,
+)
+_GUID = re.compile(rb"<guid(\s[^<>]*)?>([^<]*)", re.IGNORECASE)
+_NO_PERMALINK = re.compile(rb"""\sisPermaLink\s*=\s*["']?\s*false""", re.IGNORECASE)
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
 
 
 class SitemapKind(StrEnum):
@@ -76,24 +92,8 @@ _DIALECTS = {
     "rdf": _Dialect(SitemapKind.RSS, "item", "link", ("dc:date", "pubDate"), False),
     "feed": _Dialect(SitemapKind.ATOM, "entry", "link", ("updated", "published"), True),
 }
-_ROOT = re.compile(rb"<([A-Za-z_][\w.-]{0,30}:)?(urlset|sitemapindex|rss|rdf|feed)(?=[\s>])", re.IGNORECASE)
-_LINE_BREAK = re.compile(rb"[\r\n]+")
-# An unclosed construct extends to the end; searching again from each start would take quadratic time
-_COMMENT_OR_CDATA = re.compile(rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)", re.DOTALL)
 # Markup characters in a CDATA section, which are literal there
 _MASKED, _UNMASKED = bytes.maketrans(b"&<>", b"\0\1\2"), str.maketrans("\0\1\2", "&<>")
-_NO_ADDRESS = "\ud800"  # for an entity that is not expanded: never in a URL
-_ENTITY = re.compile(r"&(?:([A-Za-z_:][\w:.-]{0,99})|#(\d{1,7})|#[xX]([0-9A-Fa-f]{1,6}));")
-_NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-_ATOM_LINK = re.compile(rb"<(?:[\w.-]+:)?link(?=[\s/>])([^<>]*)>", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"""\b(href|rel)\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""", re.IGNORECASE)
-_XML_BASE = re.compile(
-    rb"""<(?:[\w.-]+:)?(?:rss|rdf|feed|channel|item|entry)\s(?:[^<>]*\s)?xml:base\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')""",
-    re.IGNORECASE,
-)
-_GUID = re.compile(rb"<guid(\s[^<>]*)?>([^<]*)", re.IGNORECASE)
-_NO_PERMALINK = re.compile(rb"""\sisPermaLink\s*=\s*["']?\s*false""", re.IGNORECASE)
-_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(.*))?)?", re.DOTALL)
 
 
 def read_sitemap(body: bytes, url: Url) -> Sitemap:

@@ -28,6 +28,48 @@ _SCHEMA = re.compile(r"(?:https?://(?:www\.)?schema\.org(?:/|#|$)|schema:)", re.
 _CDATA = r"(?:<!\[CDATA\[|/[/*]\s*<!\[CDATA\[(?:\s*\*/)?|<!--)"
 _WRAPPERS = re.compile(rf"^\s*{_CDATA}|(?:-->|\]\]>|/[/*]\s*\]\]>(?:\s*\*/)?)\s*;?\s*$")
 _OPEN_GRAPH = ("og", "article", "book", "profile", "music", "video", "product", "fb")  # ogp.me, and Meta's own
+_ADDRESSES = dict.fromkeys(("audio", "embed", "iframe", "img", "source", "track", "video"), "src")
+_TYPE_RULES: dict[str, list[TypeRule]] = {}
+# schema.org 29: subtypes in use
+_BROADER = {
+    narrow: broad
+    for broad, row in {
+        "Article": "NewsArticle BlogPosting TechArticle ScholarlyArticle Report ReportageNewsArticle "
+        "OpinionNewsArticle AnalysisNewsArticle ReviewNewsArticle BackgroundNewsArticle LiveBlogPosting",
+        "Product": "IndividualProduct ProductModel SomeProducts Vehicle Car",
+        "Event": "BusinessEvent ChildrensEvent ComedyEvent CourseInstance DanceEvent EducationEvent ExhibitionEvent "
+        "Festival FoodEvent LiteraryEvent MusicEvent SaleEvent ScreeningEvent SocialEvent SportsEvent TheaterEvent "
+        "VisualArtsEvent",
+        "Organization": "Corporation EducationalOrganization GovernmentOrganization NGO NewsMediaOrganization "
+        "OnlineBusiness OnlineStore SportsOrganization CollegeOrUniversity School",
+        "LocalBusiness": "Restaurant FoodEstablishment CafeOrCoffeeShop BarOrPub Bakery Store Hotel LodgingBusiness "
+        "Dentist Physician MedicalBusiness MedicalClinic LegalService Attorney RealEstateAgent AutoDealer AutoRepair "
+        "BeautySalon HairSalon HealthClub ProfessionalService HomeAndConstructionBusiness Plumber Electrician "
+        "FinancialService InsuranceAgency TravelAgency ClothingStore FurnitureStore GroceryStore Library",
+        "SoftwareApplication": "MobileApplication WebApplication VideoGame",
+        "Review": "CriticReview UserReview EmployerReview",
+    }.items()
+    for narrow in row.split()
+}
+# Things that a page is about, alone or in a list; elsewhere they are only mentioned, and need no more than a name
+_SUBJECTS = frozenset(
+    ("Product", "Event", "LocalBusiness", "JobPosting", "Course", "Dataset", "SoftwareApplication", "Movie")
+)
+_LISTS = frozenset(("", "?", "WebPage", "ItemPage", "CollectionPage", "ItemList", "ListItem", "ProductGroup"))
+_DATES = (
+    "datePublished", "dateModified", "dateCreated", "datePosted", "uploadDate", "startDate", "endDate", "validThrough",
+    "priceValidUntil",
+)  # fmt: skip
+_NUMBERS = (
+    "price", "lowPrice", "highPrice", "ratingCount", "reviewCount", "position", "answerCount",
+)  # fmt: skip
+_DURATIONS = ("duration", "prepTime", "cookTime", "totalTime")
+_FORMS = (
+    (_DATES, re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")),
+    (_NUMBERS, re.compile(r"[+-]?\d+(?:\.\d+)?")),
+    (_DURATIONS, re.compile(r"P(?=.)(?:\d+(?:\.\d+)?[YMWD])*(?:T(?:\d+(?:\.\d+)?[HMS])+)?")),
+)
+_WORDS_MOST = 5  # most types or values named in a note
 
 
 @frozen
@@ -224,7 +266,6 @@ def _of_values(value: object, room: _Budget, depth: int, schema: bool) -> Iterat
 # Microdata (W3C Note of 2021: `content` counts on every element), and RDFa from the parser
 
 
-_ADDRESSES = dict.fromkeys(("audio", "embed", "iframe", "img", "source", "track", "video"), "src")
 _ADDRESSES |= dict.fromkeys(("a", "area", "link"), "href") | {"object": "data"}
 
 
@@ -388,49 +429,8 @@ RULES = (
     TypeRule("DiscussionForumPosting", "author datePublished text|image|video|sharedContent"),
     TypeRule("ProfilePage", "mainEntity"),
 )
-_TYPE_RULES: dict[str, list[TypeRule]] = {}
 for _rule in RULES:
     _TYPE_RULES.setdefault(_rule.type, []).append(_rule)
-# schema.org 29: subtypes in use
-_BROADER = {
-    narrow: broad
-    for broad, row in {
-        "Article": "NewsArticle BlogPosting TechArticle ScholarlyArticle Report ReportageNewsArticle "
-        "OpinionNewsArticle AnalysisNewsArticle ReviewNewsArticle BackgroundNewsArticle LiveBlogPosting",
-        "Product": "IndividualProduct ProductModel SomeProducts Vehicle Car",
-        "Event": "BusinessEvent ChildrensEvent ComedyEvent CourseInstance DanceEvent EducationEvent ExhibitionEvent "
-        "Festival FoodEvent LiteraryEvent MusicEvent SaleEvent ScreeningEvent SocialEvent SportsEvent TheaterEvent "
-        "VisualArtsEvent",
-        "Organization": "Corporation EducationalOrganization GovernmentOrganization NGO NewsMediaOrganization "
-        "OnlineBusiness OnlineStore SportsOrganization CollegeOrUniversity School",
-        "LocalBusiness": "Restaurant FoodEstablishment CafeOrCoffeeShop BarOrPub Bakery Store Hotel LodgingBusiness "
-        "Dentist Physician MedicalBusiness MedicalClinic LegalService Attorney RealEstateAgent AutoDealer AutoRepair "
-        "BeautySalon HairSalon HealthClub ProfessionalService HomeAndConstructionBusiness Plumber Electrician "
-        "FinancialService InsuranceAgency TravelAgency ClothingStore FurnitureStore GroceryStore Library",
-        "SoftwareApplication": "MobileApplication WebApplication VideoGame",
-        "Review": "CriticReview UserReview EmployerReview",
-    }.items()
-    for narrow in row.split()
-}
-# Things that a page is about, alone or in a list; elsewhere they are only mentioned, and need no more than a name
-_SUBJECTS = frozenset(
-    ("Product", "Event", "LocalBusiness", "JobPosting", "Course", "Dataset", "SoftwareApplication", "Movie")
-)
-_LISTS = frozenset(("", "?", "WebPage", "ItemPage", "CollectionPage", "ItemList", "ListItem", "ProductGroup"))
-_DATES = (
-    "datePublished", "dateModified", "dateCreated", "datePosted", "uploadDate", "startDate", "endDate", "validThrough",
-    "priceValidUntil",
-)  # fmt: skip
-_NUMBERS = (
-    "price", "lowPrice", "highPrice", "ratingCount", "reviewCount", "position", "answerCount",
-)  # fmt: skip
-_DURATIONS = ("duration", "prepTime", "cookTime", "totalTime")
-_FORMS = (
-    (_DATES, re.compile(r"\d{4}(?:-\d\d(?:-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\s?(?:Z|[+-]\d\d:?\d\d)?)?)?)?")),
-    (_NUMBERS, re.compile(r"[+-]?\d+(?:\.\d+)?")),
-    (_DURATIONS, re.compile(r"P(?=.)(?:\d+(?:\.\d+)?[YMWD])*(?:T(?:\d+(?:\.\d+)?[HMS])+)?")),
-)
-_WORDS_MOST = 5  # most types or values named in a note
 
 
 def lacks_of(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:

@@ -131,24 +131,61 @@ _MORE_ATTRIBUTES = (
     " minlength maxlength pattern max min step rows cols wrap list multiple readonly form kind default preload controls"
     " autoplay loop muted ping noshade as ng-app data-reactroot"
 )
+DEEPEST: Final = 512  # open elements, as in Chromium and Firefox
+ROOM: Final = 4 * DEEPEST  # size of the stack and the list of formatting elements: some are added without a tag
+_EVERY_ELEMENT = " ".join([*START_GROUPS.values(), *FLAGS.values(), *_TEXT_POINTS, _MORE_ELEMENTS])
+BITS: Final[Mapping[str, int]] = {name: 1 << place for place, name in enumerate(FLAGS)}
+FOREIGN: Final = 1 << len(FLAGS)  # an SVG or MathML element
+TEXT_POINT: Final = FOREIGN << 1  # a MathML text integration point
+HTML_POINT: Final = FOREIGN << 2  # an HTML integration point in SVG or MathML
+# 13.2.6.4.1: prefixes of public identifiers that trigger quirks mode
+_QUIRKS = (
+    "+//silmaril//dtd html pro v0r11 19970101//",
+    "-//as//dtd html 3.0 aswedit + extensions//",
+    "-//advasoft ltd//dtd html 3.0 aswedit + extensions//",
+    *(f"-//ietf//dtd html {kind}//" for kind in (
+        "2.0 level 1", "2.0 level 2", "2.0 strict level 1", "2.0 strict level 2", "2.0 strict", "2.0", "2.1e", "3.0",
+        "3.2 final", "3.2", "3", "level 0", "level 1", "level 2", "level 3", "strict level 0", "strict level 1",
+        "strict level 2", "strict level 3", "strict",
+    )),
+    "-//ietf//dtd html//",
+    "-//metrius//dtd metrius presentational//",
+    *(f"-//microsoft//dtd internet explorer {kind}//" for kind in (
+        "2.0 html strict", "2.0 html", "2.0 tables", "3.0 html strict", "3.0 html", "3.0 tables",
+    )),
+    "-//netscape comm. corp.//dtd html//",
+    "-//netscape comm. corp.//dtd strict html//",
+    "-//o'reilly and associates//dtd html 2.0//",
+    "-//o'reilly and associates//dtd html extended 1.0//",
+    "-//o'reilly and associates//dtd html extended relaxed 1.0//",
+    "-//softquad software//dtd hotmetal pro 6.0::19990601::extensions to html 4.0//",
+    "-//softquad//dtd hotmetal pro 4.0::19971010::extensions to html 4.0//",
+    "-//spyglass//dtd html 2.0 extended//",
+    "-//sq//dtd html 2.0 hotmetal + extensions//",
+    "-//sun microsystems corp.//dtd hotjava html//",
+    "-//sun microsystems corp.//dtd hotjava strict html//",
+    *(f"-//w3c//dtd html {kind}//" for kind in (
+        "3 1995-03-24", "3.2 draft", "3.2 final", "3.2", "3.2s draft", "4.0 frameset", "4.0 transitional",
+        "experimental 19960712", "experimental 970421",
+    )),
+    "-//w3c//dtd w3 html//",
+    "-//w3o//dtd w3 html 3.0//",
+    "-//webtechs//dtd mozilla html 2.0//",
+    "-//webtechs//dtd mozilla html//",
+)  # fmt: skip
+_QUIRKS_WHOLE = ("-//w3o//dtd w3 html strict 3.0//en//", "-/w3c/dtd html 4.0 transitional/en", "html")
+_QUIRKS_UNLESS_SYSTEM = ("-//w3c//dtd html 4.01 frameset//", "-//w3c//dtd html 4.01 transitional//")
+_QUIRKS_SYSTEM = "http://www.ibm.com/data/dtd/v11/ibmxhtml1-transitional.dtd"
 
 
 def _distinct(names: str, more: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*names.split(), *more.lower().split(), *more.split()]))
 
 
-DEEPEST: Final = 512  # open elements, as in Chromium and Firefox
-ROOM: Final = 4 * DEEPEST  # size of the stack and the list of formatting elements: some are added without a tag
-
-_EVERY_ELEMENT = " ".join([*START_GROUPS.values(), *FLAGS.values(), *_TEXT_POINTS, _MORE_ELEMENTS])
 TAGS: Final = ("", *_distinct(_EVERY_ELEMENT, _SVG_ELEMENTS))
 ATTRIBUTES: Final = _distinct(_MORE_ATTRIBUTES, _SVG_ATTRIBUTES)
 TAG_NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(TAGS)}
 ATTRIBUTE_NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(ATTRIBUTES)}
-BITS: Final[Mapping[str, int]] = {name: 1 << place for place, name in enumerate(FLAGS)}
-FOREIGN: Final = 1 << len(FLAGS)  # an SVG or MathML element
-TEXT_POINT: Final = FOREIGN << 1  # a MathML text integration point
-HTML_POINT: Final = FOREIGN << 2  # an HTML integration point in SVG or MathML
 
 
 def numbers_of(names: str) -> list[int]:
@@ -206,45 +243,6 @@ MATH_FLAGS_OF: Final = _foreign_flags(2)
 SVG_TAGS: Final = _adjustments(TAG_NUMBERS, _SVG_ELEMENTS)
 SVG_NAMES: Final = _adjustments(ATTRIBUTE_NUMBERS, _SVG_ATTRIBUTES)
 MATH_NAMES: Final = _adjustments(ATTRIBUTE_NUMBERS, "definitionURL")
-
-# 13.2.6.4.1: prefixes of public identifiers that trigger quirks mode
-_QUIRKS = (
-    "+//silmaril//dtd html pro v0r11 19970101//",
-    "-//as//dtd html 3.0 aswedit + extensions//",
-    "-//advasoft ltd//dtd html 3.0 aswedit + extensions//",
-    *(f"-//ietf//dtd html {kind}//" for kind in (
-        "2.0 level 1", "2.0 level 2", "2.0 strict level 1", "2.0 strict level 2", "2.0 strict", "2.0", "2.1e", "3.0",
-        "3.2 final", "3.2", "3", "level 0", "level 1", "level 2", "level 3", "strict level 0", "strict level 1",
-        "strict level 2", "strict level 3", "strict",
-    )),
-    "-//ietf//dtd html//",
-    "-//metrius//dtd metrius presentational//",
-    *(f"-//microsoft//dtd internet explorer {kind}//" for kind in (
-        "2.0 html strict", "2.0 html", "2.0 tables", "3.0 html strict", "3.0 html", "3.0 tables",
-    )),
-    "-//netscape comm. corp.//dtd html//",
-    "-//netscape comm. corp.//dtd strict html//",
-    "-//o'reilly and associates//dtd html 2.0//",
-    "-//o'reilly and associates//dtd html extended 1.0//",
-    "-//o'reilly and associates//dtd html extended relaxed 1.0//",
-    "-//softquad software//dtd hotmetal pro 6.0::19990601::extensions to html 4.0//",
-    "-//softquad//dtd hotmetal pro 4.0::19971010::extensions to html 4.0//",
-    "-//spyglass//dtd html 2.0 extended//",
-    "-//sq//dtd html 2.0 hotmetal + extensions//",
-    "-//sun microsystems corp.//dtd hotjava html//",
-    "-//sun microsystems corp.//dtd hotjava strict html//",
-    *(f"-//w3c//dtd html {kind}//" for kind in (
-        "3 1995-03-24", "3.2 draft", "3.2 final", "3.2", "3.2s draft", "4.0 frameset", "4.0 transitional",
-        "experimental 19960712", "experimental 970421",
-    )),
-    "-//w3c//dtd w3 html//",
-    "-//w3o//dtd w3 html 3.0//",
-    "-//webtechs//dtd mozilla html 2.0//",
-    "-//webtechs//dtd mozilla html//",
-)  # fmt: skip
-_QUIRKS_WHOLE = ("-//w3o//dtd w3 html strict 3.0//en//", "-/w3c/dtd html 4.0 transitional/en", "html")
-_QUIRKS_UNLESS_SYSTEM = ("-//w3c//dtd html 4.01 frameset//", "-//w3c//dtd html 4.01 transitional//")
-_QUIRKS_SYSTEM = "http://www.ibm.com/data/dtd/v11/ibmxhtml1-transitional.dtd"
 
 
 def is_quirky(name: str, public: str | None, system: str | None) -> bool:

@@ -40,6 +40,12 @@ MOST: Final = (1 << 64) - 1
 # 13.2.5.80: numeric references that mean a windows-1252 character
 WINDOWS_1252 = {code: ord(bytes([code]).decode("cp1252", "ignore") or chr(code)) for code in range(0x80, 0xA0)}
 REFERENCES: dict[bytes, bytes] = {}  # loaded on first use: 2,231 entries
+# Names of elements, then of attributes: slots of each kind; per name its key, its length, and its end in the
+# concatenated letters
+KNOWN_NAMES = (*TAGS, *ATTRIBUTES)
+KNOWN_SIZES = array("i", map(len, KNOWN_NAMES))
+KNOWN_ENDS = array("i", accumulate(map(len, KNOWN_NAMES)))
+KNOWN_LETTERS = "".join(KNOWN_NAMES).encode()
 
 
 def key_of(name: bytes) -> int:
@@ -59,14 +65,8 @@ def _slots(names: tuple[str, ...], first: int) -> array[int]:
     return slots
 
 
-# Names of elements, then of attributes: slots of each kind; per name its key, its length, and its end in the
-# concatenated letters
-KNOWN_NAMES = (*TAGS, *ATTRIBUTES)
 KNOWN_SLOTS = _slots(TAGS, 0) + _slots(ATTRIBUTES, ELEMENTS)
 KNOWN_KEYS = array("Q", (key_of(name.encode()) for name in KNOWN_NAMES))
-KNOWN_SIZES = array("i", map(len, KNOWN_NAMES))
-KNOWN_ENDS = array("i", accumulate(map(len, KNOWN_NAMES)))
-KNOWN_LETTERS = "".join(KNOWN_NAMES).encode()
 
 
 def _expansion(name: bytes) -> bytes | None:

@@ -24,6 +24,22 @@ from periplus.urls.scope import site_name
 from periplus.urls.user_patterns import user_pattern
 from periplus.values import Place, frozen
 
+MOST_STARTS = 1_000
+MOST_PAGES = 10_000_000
+PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
+_NAME = re.compile(r"[\w][\w. -]{0,99}")
+_NUMBERS = {"max_pages": (1, MOST_PAGES), "max_depth": (0, 100_000)}
+_DELAY_S = (0.5, 3_600)
+_PATTERNS = ("include", "exclude")
+_FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*_NUMBERS, "delay", *_PATTERNS)}
+# consents of a form: to fetch your own hosts faster, and to fetch private addresses
+CONSENTS = {
+    "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
+    "and several at once.",
+    "consent_private": "These sites may be on this machine or in this network: a crawl can then reach its services.",
+}
+NO_LIMIT = "-"  # in place of a limit or pattern: none from now on
+
 
 def whole(form: Form, name: str, usual: int, least: int, most: int) -> int:
     """An integer; `usual` if the field is empty."""
@@ -54,23 +70,6 @@ def choice(form: Form, name: str, words: Collection[str], usual: str | None = ""
 
 def _words(name: str) -> str:
     return name.replace("_", " ")
-
-
-MOST_STARTS = 1_000
-MOST_PAGES = 10_000_000
-PERIODS = {"": 0.0, "hour": 3_600.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
-_NAME = re.compile(r"[\w][\w. -]{0,99}")
-_NUMBERS = {"max_pages": (1, MOST_PAGES), "max_depth": (0, 100_000)}
-_DELAY_S = (0.5, 3_600)
-_PATTERNS = ("include", "exclude")
-_FLAGS = {name: f"--{name.replace('_', '-')}" for name in (*_NUMBERS, "delay", *_PATTERNS)}
-# consents of a form: to fetch your own hosts faster, and to fetch private addresses
-CONSENTS = {
-    "consent_mine": "These sites are mine: they may be asked with less than half a second between two requests, "
-    "and several at once.",
-    "consent_private": "These sites may be on this machine or in this network: a crawl can then reach its services.",
-}
-NO_LIMIT = "-"  # in place of a limit or pattern: none from now on
 
 
 @frozen

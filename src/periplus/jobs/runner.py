@@ -25,6 +25,29 @@ from periplus.values import IN_DOUBT, frozen
 if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
 
+KINDS = (
+    "crawl",
+    "refresh",
+    "check",
+    "map",
+    "report",
+    "export",
+    "index",
+    "template",
+    "delete",
+    *(command.name for feature in features().values() for command in feature.commands if command.is_job),
+)
+LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
+LOOK_S = 0.5  # interval at which a running job is polled
+NAP_S = 1.0  # interval at which an empty queue is polled
+GRACE_S = 60.0  # time for a stopped job to store its answers
+EXIT_INTERRUPT = 130  # exit code of a command that was stopped by Ctrl-C
+ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
+LOGS = "jobs"  # folder of the jobs' output, beside the queue
+# wait before a job whose process was killed (usually out of memory) is tried again; doubled each time
+AGAIN_S = 20.0
+_TAIL_BYTES = 4_000
+
 
 @contextlib.contextmanager
 def opened_queue(
@@ -52,29 +75,6 @@ def _folder_queue(folder: Path) -> tuple[JobQueue, Clock]:
 
 # If a runner dies, its job's process stops as at Ctrl-C and saves its work. So the next attempt continues where the
 # last one stopped.
-
-KINDS = (
-    "crawl",
-    "refresh",
-    "check",
-    "map",
-    "report",
-    "export",
-    "index",
-    "template",
-    "delete",
-    *(command.name for feature in features().values() for command in feature.commands if command.is_job),
-)
-LEASE_S = 30.0  # a runner without a heartbeat for this time is considered dead
-LOOK_S = 0.5  # interval at which a running job is polled
-NAP_S = 1.0  # interval at which an empty queue is polled
-GRACE_S = 60.0  # time for a stopped job to store its answers
-EXIT_INTERRUPT = 130  # exit code of a command that was stopped by Ctrl-C
-ENDS = ("Failed:", "Suspicious:")  # start of the line with the result of a crawl; the rest of the line is not an error
-LOGS = "jobs"  # folder of the jobs' output, beside the queue
-# wait before a job whose process was killed (usually out of memory) is tried again; doubled each time
-AGAIN_S = 20.0
-_TAIL_BYTES = 4_000
 
 
 @frozen

@@ -58,6 +58,13 @@ _KINDS: dict[Any, tuple[str, Callable[[str], Any]]] = {
     int: ("a whole number", int),
     float: ("a number", float),
 }
+_PRESET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_NEEDS_REFERENCE = (
+    "give a reference here, not the password or token itself: env:NAME, an environment variable of this server and its "
+    "worker, or keyring:SERVICE/USER"
+)
+_NAMED_SECRET = re.compile(r"env:[A-Za-z_]\w*|keyring:[^/\s][^/]*/\S.*", re.ASCII)
+_LOGIN_FIELDS = ("form", "user_field", "user", "secret_field", "secret", "sign", "bearer", "hosts", "check")
 
 
 @frozen
@@ -217,9 +224,6 @@ def require_consent(values: Mapping[str, Any], form: Form, preset: SettingPreset
         raise UsageError(f"{name} {_NEEDS_CONSENT}")
 
 
-_PRESET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
-
-
 def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
     """Adds or replaces the table [presets.NAME] in the text of a periplus.toml.
 
@@ -230,13 +234,6 @@ def with_preset(text: str, name: str, values: Mapping[str, Any]) -> str:
     if not values:
         raise UsageError("every field is empty: fill in the settings of the preset")
     return edited_toml(text, lambda document: document.setdefault("presets", {}).update({name: values}))
-
-
-_NEEDS_REFERENCE = (
-    "give a reference here, not the password or token itself: env:NAME, an environment variable of this server and its "
-    "worker, or keyring:SERVICE/USER"
-)
-_NAMED_SECRET = re.compile(r"env:[A-Za-z_]\w*|keyring:[^/\s][^/]*/\S.*", re.ASCII)
 
 
 def login_table(form: Form) -> dict[str, Any]:
@@ -256,9 +253,6 @@ def login_table(form: Form) -> dict[str, Any]:
     table |= {"bearer": given["bearer"], "check": given["check"]}
     table |= {"signed_in": {"text": given["sign"]} if given["sign"] else {}}
     return {key: value for key, value in table.items() if value}
-
-
-_LOGIN_FIELDS = ("form", "user_field", "user", "secret_field", "secret", "sign", "bearer", "hosts", "check")
 
 
 def with_login(text: str, name: str, table: Mapping[str, Any]) -> str:

@@ -21,6 +21,21 @@ LONGEST_INTERVAL_S = 30 * 86_400.0
 GROWTH = 1.5  # unchanged pages are requested less often: seven steps from one day to 17 days
 SHRINKING = 0.5  # shrinks faster than it grows: a late request costs readers, an early one costs a 304
 EARLY_SHARE = 0.1  # share of the interval: a run every 24 hours must not skip a page that is due a minute later
+READ = FETCHED_REASONS
+ASKED_AGAIN = (
+    READ
+    | frozenset(REASONS_OF[State.FAILED])
+    | {Reason.REFUSED, Reason.BOT_WALL, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN}
+    | {Reason.ALIVE}
+)
+"""Reasons that a refresh requests again: fetched and failed URLs, but not aliases and URLs out of scope."""
+CHOSEN_NOTE = "chosen"  # name of the collection's note that holds `Batch.chosen`
+PRIORITY_FIRST = -1  # robots.txt that another host's rules depend on
+PRIORITY_CHECK = 1_000_000_000  # link targets are checked after all pages are fetched
+PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read after all links are followed
+PRIORITY_WITHOUT_DEPTH = 1_000_000_002  # URLs known only from a sitemap
+# URLs of suspected endless series are requested last; later rounds have higher numbers
+PRIORITY_DOUBT = 1_000_000_003
 
 
 class RefreshFinding(StrEnum):
@@ -32,16 +47,6 @@ class RefreshFinding(StrEnum):
     GONE = "gone"  # fetched before, but not available now
     BACK = "back"  # available again
     UNREACHED = "unreached"  # not requested: the run gave up on its host first
-
-
-READ = FETCHED_REASONS
-ASKED_AGAIN = (
-    READ
-    | frozenset(REASONS_OF[State.FAILED])
-    | {Reason.REFUSED, Reason.BOT_WALL, Reason.REDIRECT, Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE, Reason.HOST_DOWN}
-    | {Reason.ALIVE}
-)
-"""Reasons that a refresh requests again: fetched and failed URLs, but not aliases and URLs out of scope."""
 
 
 def next_interval_s(interval_s: float, finding: RefreshFinding) -> float:
@@ -61,14 +66,6 @@ def finding_of(before: Reason, after: Reason, changed: bool) -> RefreshFinding:
 
 
 # Leases, tasks and their results.
-
-CHOSEN_NOTE = "chosen"  # name of the collection's note that holds `Batch.chosen`
-PRIORITY_FIRST = -1  # robots.txt that another host's rules depend on
-PRIORITY_CHECK = 1_000_000_000  # link targets are checked after all pages are fetched
-PRIORITY_SITEMAP = 1_000_000_001  # sitemaps are read after all links are followed
-PRIORITY_WITHOUT_DEPTH = 1_000_000_002  # URLs known only from a sitemap
-# URLs of suspected endless series are requested last; later rounds have higher numbers
-PRIORITY_DOUBT = 1_000_000_003
 
 
 @frozen

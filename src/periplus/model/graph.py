@@ -13,6 +13,10 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
 from periplus.values import frozen
 
+REASONS = tuple(Reason)
+"""Arrays hold the index of a reason in this tuple."""
+REASON_CODES = {reason.value: code for code, reason in enumerate(REASONS)}
+
 
 @frozen
 class LinkGraph:
@@ -26,11 +30,6 @@ class LinkGraph:
     targets: Ints32  # m
     fetched: Mask  # n: fetched and analysed
     depths: Ints32  # n: clicks from the start, set by the crawl; -1 if no link leads there
-
-
-REASONS = tuple(Reason)
-"""Arrays hold the index of a reason in this tuple."""
-REASON_CODES = {reason.value: code for code, reason in enumerate(REASONS)}
 
 
 @frozen

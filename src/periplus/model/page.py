@@ -14,6 +14,8 @@ from typing import NamedTuple, TypeAlias, TypeVar, overload
 from periplus.model.web import Url
 from periplus.values import frozen
 
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
 
 class MediaClass(StrEnum):
     """Classes of content, in the order used by charts."""
@@ -248,7 +250,6 @@ def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
 
 
 NO_LINKS = Links()
-HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 @frozen

@@ -17,6 +17,22 @@ from periplus.errors import UsageError
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Reason, State
 from periplus.values import frozen
 
+EMPTY = "-"  # in a filter: the column has no value
+SEGMENT_OTHER = "other"  # segment of pages that match no rule
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
+_IF_RENDERED = "; empty if the page was not rendered or waited for its host"
+_ALIASES = "(SELECT url_id FROM alias)"  # an alias has the same links as its page
+# PostgreSQL workers count in rows of their own, so that they do not all wait for the lock on the run's row
+_WORKERS_COUNT = (
+    "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
+)
+_SEGMENT_COLUMNS = {
+    "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
+    "redirects": ("u.id",), "visits": ("v.url_id",),
+}  # fmt: skip
+"""SQL expressions of the page ids in each row, for tables with pages."""
+
 
 class ColumnKind(StrEnum):
     """Type of a column's values."""
@@ -117,11 +133,6 @@ class Table:
         return replace(self, columns=(*self.columns, *columns))
 
 
-EMPTY = "-"  # in a filter: the column has no value
-SEGMENT_OTHER = "other"  # segment of pages that match no rule
-_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
 def without_surrogates(text: str) -> str:
     """Replaces lone surrogates, which cannot be encoded as UTF-8."""
     return text if text.isascii() else _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
@@ -171,7 +182,6 @@ def _with_source(name: str, sentence: str, others: str) -> tuple[Column, Column]
     )
 
 
-_URL = "url u LEFT JOIN host h ON h.id = u.host_id LEFT JOIN site s ON s.id = h.site_id"
 HAS_PAGE = f"u.reason IN {any_of(FETCHED_REASONS)}"
 """Condition: the stored page is the URL's current content."""
 _READ = f"page p ON p.url_id = u.id AND {HAS_PAGE}"
@@ -201,7 +211,6 @@ URLS = Table(
     key="u.id",
     order=("depth", "url"),
 )
-_IF_RENDERED = "; empty if the page was not rendered or waited for its host"
 PAGES = Table(
     "pages",
     "Every requested URL and the result: fetched pages, failed URLs, redirects, further addresses of a page. "
@@ -292,7 +301,6 @@ RANKED_PAGES = replace(
     ),
 )
 """PAGES with the values that are computed for each page of a start's site."""
-_ALIASES = "(SELECT url_id FROM alias)"  # an alias has the same links as its page
 LINKS = Table(
     "links",
     "Links. Repeated links of a page (same target, kind, position and nofollow) are one row. Other addresses of a page"
@@ -458,10 +466,6 @@ SITES = Table(
     group="s.id, s.key",
     order=("-pages_fetched", "name"),
 )
-# PostgreSQL workers count in rows of their own, so that they do not all wait for the lock on the run's row
-_WORKERS_COUNT = (
-    "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
-)
 RUNS = Table(
     "runs",
     "Every run of the collection.",
@@ -596,11 +600,6 @@ FAULTS = Table(
 )
 _SEGMENT = Column("segment", TEXT, "first segment of periplus.toml that matches the page, else other", facet=True)
 _TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="segment of the target")
-_SEGMENT_COLUMNS = {
-    "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
-    "redirects": ("u.id",), "visits": ("v.url_id",),
-}  # fmt: skip
-"""SQL expressions of the page ids in each row, for tables with pages."""
 
 
 def with_segments(table: Table) -> Table:

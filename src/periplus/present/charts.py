@@ -69,6 +69,14 @@ _HATCH = (
 
 
 COLOURS = ("folder", "segment")  # meanings of colours of pages
+LEAST_AREA = (34.0, 17.0)  # px: width and height of the smallest box that a name is looked for
+AREAS_SIZE = (1200, 330)  # px
+WHOLE = 2 * math.pi
+_FULL = WHOLE - 1e-6  # an arc from a point to itself would be none
+_ACROSS = 13.0  # px that a line of text takes across
+_PAD = 8.0  # px between a name and the edge of its part
+_UP = math.pi / 2  # the first branch begins at twelve o'clock
+_NOTHING = 1e-9  # px2: no screen shows it, and dividing by less overflows
 
 
 class Hues(NamedTuple):
@@ -226,10 +234,6 @@ class Area(NamedTuple):
     href: str
 
 
-LEAST_AREA = (34.0, 17.0)  # px: width and height of the smallest box that a name is looked for
-AREAS_SIZE = (1200, 330)  # px
-
-
 def write_areas(areas: Sequence[Area], name: str, out: TextIO) -> None:
     """Parts of a collection as coloured areas by their pages, each a link, for a page with the kit's style sheet.
 
@@ -351,13 +355,6 @@ def _legends(by: str, form: str, host: str, hues: Hues) -> Iterator[str]:
     yield legend(keys, 12, 50)[0]
 
 
-WHOLE = 2 * math.pi
-_FULL = WHOLE - 1e-6  # an arc from a point to itself would be none
-_ACROSS = 13.0  # px that a line of text takes across
-_PAD = 8.0  # px between a name and the edge of its part
-_UP = math.pi / 2  # the first branch begins at twelve o'clock
-
-
 class Sector(NamedTuple):
     """A part of a ring around (0, 0): radii in px, angles in radians clockwise from twelve o'clock.
 
@@ -438,8 +435,6 @@ def _ring(radius: float) -> str:
 
 # Squarified, after Bruls, Huizing, van Wijk, *Squarified Treemaps* (2000): a row along the shorter side takes the next
 # rectangle as long as that makes its worst one squarer.
-
-_NOTHING = 1e-9  # px2: no screen shows it, and dividing by less overflows
 
 
 class Box(NamedTuple):

@@ -20,6 +20,13 @@ from periplus.present.wording import count_of, number, utc, visible
 SiteDiffs = Sequence[tuple[str, Comparison]]
 """What is different on each of several sites."""
 
+_HEADS = ("site", "new pages", "gone", "changed", "moved", "links", "issues")
+LINES_SIZE = (360, 190)  # a phone's width: text keeps its size
+DAY_S = 86_400.0  # runs of one day have one date
+TREND_COLUMNS = 2
+GRADE_LINES = "Grades, 0 to 100 points"  # title of the chart
+_FIELD_KINDS = ("blue", "amber", "teal", "red", "grey")
+
 
 def write_diff_json(sites: SiteDiffs, out: TextIO) -> None:
     """One object with the names of `model.comparison.Comparison`; every list complete. For several sites, `sites` has
@@ -28,9 +35,6 @@ def write_diff_json(sites: SiteDiffs, out: TextIO) -> None:
     objects = [asdict(diff) for _, diff in sites]
     several = {"sites": [{"site": site} | values for (site, _), values in zip(sites, objects, strict=True)]}
     out.write(json_text(several if len(objects) > 1 else objects[0]))
-
-
-_HEADS = ("site", "new pages", "gone", "changed", "moved", "links", "issues")
 
 
 def _counts(diff: Comparison) -> tuple[str, ...]:
@@ -248,10 +252,6 @@ class RunLine(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
-LINES_SIZE = (360, 190)  # a phone's width: text keeps its size
-DAY_S = 86_400.0  # runs of one day have one date
-
-
 def write_run_lines(lines: Sequence[RunLine], title: str, out: TextIO) -> None:
     """Figures over time, a dot for each run, for a page with the kit's style sheet. lines: each with a point."""
     count = len({when for line in lines for when, _ in line.points})
@@ -275,11 +275,6 @@ def _run_lines(lines: Sequence[RunLine], title: str) -> list[str]:
             marks.append(element("circle", f"dot {line.kind}", "", hint, **place))
     marks.append(axes.names((line.points[-1][1], line.kind, line.name) for line in lines))
     return marks
-
-
-TREND_COLUMNS = 2
-GRADE_LINES = "Grades, 0 to 100 points"  # title of the chart
-_FIELD_KINDS = ("blue", "amber", "teal", "red", "grey")
 
 
 def trend_lines(points: Sequence[TrendPoint]) -> list[tuple[str, list[RunLine]]]:

@@ -61,6 +61,17 @@ a:focus-visible text { text-decoration: underline; font-weight: 600; }
 .hollow { fill: var(--paper); } .cited { fill: var(--paper); stroke-dasharray: 3 2.5; }
 .middle { fill: none; stroke: var(--ink); }
 """  # fmt: skip
+LINE = 15.0  # px from one line of text to the next
+ROUNDS = 400  # with 200 sites 300 still turned whole groups round; 400 take half a second
+APART_ROUNDS = 200
+GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
+GRAVITY = 0.6  # keeps groups without a link between them on one sheet
+EDGE = 24  # px around all circles
+FLAT = 0.62  # height of the sheet as a share of its width
+ROOM = 4.5  # of a sheet's area to that of the boxes: under 4 the arrows cannot be followed
+# power of the distance from the middle: forces crowd the best linked sites there, where the names have no room
+SPREAD = 0.7
+MOST_LABELS = 60  # circles: of more, names are drawn only where they cover nothing
 
 
 def scope_rules(rules: str) -> str:
@@ -241,9 +252,6 @@ def quarters(top: float) -> list[tuple[float, str]]:
     return [(top * part / 4, number(round(top * part / 4))) for part in range(5)]
 
 
-LINE = 15.0  # px from one line of text to the next
-
-
 @frozen
 class Axes:
     """A part of a sheet on which values are drawn. across, up: the values at its right edge and at its top."""
@@ -319,15 +327,6 @@ def site_hues(urls: Iterable[str]) -> dict[str, str]:
 
 
 Points = Floats
-ROUNDS = 400  # with 200 sites 300 still turned whole groups round; 400 take half a second
-APART_ROUNDS = 200
-GOLDEN_ANGLE = math.pi * (3 - math.sqrt(5))
-GRAVITY = 0.6  # keeps groups without a link between them on one sheet
-EDGE = 24  # px around all circles
-FLAT = 0.62  # height of the sheet as a share of its width
-ROOM = 4.5  # of a sheet's area to that of the boxes: under 4 the arrows cannot be followed
-# power of the distance from the middle: forces crowd the best linked sites there, where the names have no room
-SPREAD = 0.7
 
 
 def place_circles(boxes: Points, sources: Ints, ends: Ints, weights: Floats) -> Points:
@@ -433,9 +432,6 @@ def apart(position: Points, boxes: Points) -> Points:
 
 
 _Edges = tuple[float, float, float, float]  # left, top, right, bottom
-
-
-MOST_LABELS = 60  # circles: of more, names are drawn only where they cover nothing
 
 
 @frozen

@@ -20,6 +20,12 @@ LISTED_ISSUES = 5  # issues of one cause that are listed: enough to find the tem
 Kinds: TypeAlias = Mapping[str, IssueKind]
 """Kinds of issues by code."""
 
+LISTED_PAGES = 100  # pages of one cause in its case: servers show the text whole
+MOST = 10  # annotations of one severity that GitHub shows of one step; it drops further ones without a word
+_COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
+_URI = "/:?#[]@!$&'()*+,;=%~"  # of an address nothing is escaped that is so already
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note"}
+
 
 def issue_row(issue: Issue, kinds: Kinds) -> tuple[str | int | None, ...]:
     """For tables: one value a column of ISSUES."""
@@ -90,8 +96,6 @@ def _line(fault: Fault) -> str:
 
 # An audit as JUnit XML, which continuous integration servers read: a test case a cause, failed by its issues.
 
-LISTED_PAGES = 100  # pages of one cause in its case: servers show the text whole
-
 
 def junit(faults: Sequence[Fault], kinds: Kinds, *, name: str = "periplus") -> Iterator[str]:
     """The file in pieces.
@@ -141,9 +145,6 @@ def _words(fault: Fault, kind: IssueKind) -> str:
 
 # An audit as workflow commands of GitHub, which shows them beside a change: one cause a line, printed
 # by the step that runs us.
-
-MOST = 10  # annotations of one severity that GitHub shows of one step; it drops further ones without a word
-_COMMAND = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "notice"}
 
 
 def github(faults: Iterable[Fault], kinds: Kinds) -> Iterator[str]:
@@ -214,10 +215,6 @@ def gcc(issues: Iterable[Issue], kinds: Kinds) -> Iterator[str]:
 def _sentence(issue: Issue, kinds: Kinds) -> str:
     about = (issue.related, f'"{issue.anchor}"' if issue.anchor else "", issue.detail)
     return ": ".join(filter(None, (kinds[issue.code].title, " ".join(filter(None, about)))))
-
-
-_URI = "/:?#[]@!$&'()*+,;=%~"  # of an address nothing is escaped that is so already
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTICE: "note"}
 
 
 def sarif(issues: Iterable[Issue], kinds: Kinds) -> Iterator[str]:

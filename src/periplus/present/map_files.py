@@ -39,6 +39,12 @@ VALUES = (
     LINKED_BYTES,
 )
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_-]*")
+READ_MEDIA = ("", "text/html", "application/xhtml+xml")  # what goes without saying
+BAR_CELLS = 6
+LEAST_LABEL = 24  # columns: deeper branches lose their outer lines before a name gets less
+NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+MAX_BYTES = MAX_INFLATED_BYTES  # the protocol has 52,428,800; less is what our own reader takes, and it costs nothing
+URL_CHARACTERS = 2047  # the protocol: less than 2,048
 
 
 def sort_values(values: Iterable[str]) -> tuple[str, ...]:
@@ -148,11 +154,6 @@ def _plain(value: str | int | float) -> str | int | float:
     return characters(value) if isinstance(value, str) else value
 
 
-READ_MEDIA = ("", "text/html", "application/xhtml+xml")  # what goes without saying
-BAR_CELLS = 6
-LEAST_LABEL = 24  # columns: deeper branches lose their outer lines before a name gets less
-
-
 @frozen
 class _Signs:
     """Characters of the tree."""
@@ -243,11 +244,6 @@ def _remark(page: PageOverview) -> str:
 def _unread(node: MapNode) -> str:
     missing = node.pages - node.fetched
     return f", {number(missing)} not fetched" if missing else ""
-
-
-NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
-MAX_BYTES = MAX_INFLATED_BYTES  # the protocol has 52,428,800; less is what our own reader takes, and it costs nothing
-URL_CHARACTERS = 2047  # the protocol: less than 2,048
 
 
 @frozen

@@ -27,6 +27,10 @@ from periplus.values import frozen
 
 NAMESPACE = "urn:periplus:map:1"
 RESULTS = "urn:periplus:result:1"  # of the attributes that facts.further adds to a page
+WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
+# the position in the tree is the depth, the score is the rank
+USUAL_VALUES = tuple(value for value in VALUES if value not in ("depth", "rank"))
+_PAGE = f"{{{NAMESPACE}}}page"
 
 
 def schema() -> bytes:
@@ -76,12 +80,6 @@ def write_map_xml(
             tag += f' omitted="{below}"' if below else ""
             out.write(f"{tag}>{within}</page>\n" if within else f"{tag}/>\n")
     out.write("</page>\n" * previous + "</map>\n")
-
-
-WORDS = "urn:periplus:words:1"  # names and words for people, put into the map before it is transformed
-# the position in the tree is the depth, the score is the rank
-USUAL_VALUES = tuple(value for value in VALUES if value not in ("depth", "rank"))
-_PAGE = f"{{{NAMESPACE}}}page"
 
 
 @frozen

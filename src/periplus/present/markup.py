@@ -37,6 +37,10 @@ _ENTITIES = {
     "\r": "&#13;",
     "\n": "&#10;",
 }
+OWN = "periplus.present"
+_PARAGRAPH = TextWrapper(100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+ROWS_PER_PAGE = 200  # rows of one page of a table, and on paper: some six sheets
+MOST_ROWS = 100_000  # rows in the page at most: 10 to 20 MB, which a browser opens in under 2 s
 
 
 def characters(text: str) -> str:
@@ -54,8 +58,6 @@ def attributes(values: Iterable[tuple[str, str | int | float]]) -> str:
     return "".join([f' {name}="{escape_xml(value) if isinstance(value, str) else value}"' for name, value in values])
 
 
-OWN = "periplus.present"
-_PARAGRAPH = TextWrapper(100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 Html = str  # made by the functions and templates here; everything else is escaped on its way in
 
 
@@ -212,8 +214,6 @@ def _digest(code: str, around: tuple[str, str]) -> str:
 # data, which is not parsed until the reader sorts, filters or turns the page (`page_table.js`). Text from
 # the web is text there too.
 
-ROWS_PER_PAGE = 200  # rows of one page of a table, and on paper: some six sheets
-MOST_ROWS = 100_000  # rows in the page at most: 10 to 20 MB, which a browser opens in under 2 s
 Cell = str | int | tuple[str, str]  # a text, a number, or a link as (URL, name); an empty name: the URL itself
 
 

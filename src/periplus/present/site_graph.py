@@ -49,6 +49,11 @@ MOST_LABELS = 60  # names in a file
 NAME_SIGNS = 28
 LEAST_R, MOST_R = 3.0, 16.0  # of circles
 OTHER_FOLDERS = "other folders"
+EGO_ARROWS = 240  # more is unreadable; links of the middle are kept, then the strongest
+EGO_RADII = 30.0, 6.0  # px: the largest by rank, the smallest; below 6 a finger misses them
+EGO_NAME_SIGNS = 26
+EGO_TOP = 92.0  # px for the legend
+EGO_LEAST_WIDTH = 760.0  # px of a sheet
 
 
 @frozen
@@ -283,16 +288,6 @@ def site_svg(graph: SiteGraph) -> str:
     out = io.StringIO()
     write_site_svg(graph, out)
     return out.getvalue()
-
-
-EGO_ARROWS = 240  # more is unreadable; links of the middle are kept, then the strongest
-
-EGO_RADII = 30.0, 6.0  # px: the largest by rank, the smallest; below 6 a finger misses them
-
-EGO_NAME_SIGNS = 26
-
-EGO_TOP = 92.0  # px for the legend
-EGO_LEAST_WIDTH = 760.0  # px of a sheet
 
 
 class EgoNode(NamedTuple):

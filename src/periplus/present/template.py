@@ -18,6 +18,9 @@ from periplus.present.wording import count_of, fit, number, short, size, visible
 from periplus.values import JsonObject
 
 METHOD_WORDS = {"shorkin": "Shorkin's rules", "site": "the marks stored with the pages"}
+NAME_CHARS = 40  # characters of a file's name for its page
+INDEX = "index.html"
+_UNFIT = re.compile(r"[^a-z0-9]+")
 
 
 def summary(site: SiteTemplates) -> str:
@@ -78,11 +81,6 @@ def _page(page: TemplatePage) -> JsonObject:
         "size_bytes": page.size_bytes,
         "navigation_bytes": page.navigation_bytes,
     }
-
-
-NAME_CHARS = 40  # characters of a file's name for its page
-INDEX = "index.html"
-_UNFIT = re.compile(r"[^a-z0-9]+")
 
 
 class IndexEntry(NamedTuple):

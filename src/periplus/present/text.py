@@ -17,6 +17,44 @@ if TYPE_CHECKING:
     from periplus.model.results import PageSummary, TrendPoint
     from periplus.model.visit import Headers
 
+BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
+INLINK_COLUMNS = ("anchor", "source", "kind", "position", "nofollow", "times")
+TEXT_CHARS = 160  # of a block in the table for reading
+_CHARSET_WORDS = {
+    "bom": "byte order mark", "header": "HTTP header", "meta": "meta element",
+    "xml": "XML declaration",
+    "statistics": "letter statistics", "default": "default",
+    "text": "its text, which contradicts the declaration",
+}  # fmt: skip
+_SAME_WORDS = {
+    "bytes": "the same bytes",
+    "words": "the same text",
+    "folded": "the same text except diacritics and case",
+}
+GROUND_WORDS = {
+    Ground.MARKS: "most diacritics",
+    Ground.NAMED: "named as canonical",
+    Ground.COPIES: "most frequent text",
+    Ground.CLICKS: "nearest to the start",
+    Ground.LENGTH: "shortest URL",
+    Ground.ORDER: "first URL",
+}
+LIKE_WORDS = {
+    Likeness.BYTES: "same bytes",
+    Likeness.WORDS: "same text",
+    Likeness.FOLDED: "same letters",
+    Likeness.NEAR: "alike",
+}
+_FULL_NAMES = {
+    Likeness.BYTES: "the same bytes",
+    Likeness.WORDS: "the same text in another encoding or markup",
+    Likeness.FOLDED: "the same except diacritics and case",
+    Likeness.NEAR: "nearly the same",
+}
+COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")
+GROUPS_PER_PAGE = 10  # groups shown for each page shown of a group
+_LIKE_CELLS = 15
+
 
 def plan_lines(plan: DeletionPlan, deletion: Deletion) -> tuple[list[str], list[str]]:
     """(what goes, what stays), each a line for one kind of thing, most important for the user first."""
@@ -41,22 +79,6 @@ def plan_lines(plan: DeletionPlan, deletion: Deletion) -> tuple[list[str], list[
     linked = "that other pages link to, or that are start addresses or in a sitemap"
     stays = f"{count_of(plan.staying, 'address', 'addresses')} {linked}: {after}"
     return [line for count, line in kinds if count], [stays] if plan.staying else []
-
-
-BLOCK_COLUMNS = ("n", "kind", "level", "part", "position", "language", "text")
-INLINK_COLUMNS = ("anchor", "source", "kind", "position", "nofollow", "times")
-TEXT_CHARS = 160  # of a block in the table for reading
-_CHARSET_WORDS = {
-    "bom": "byte order mark", "header": "HTTP header", "meta": "meta element",
-    "xml": "XML declaration",
-    "statistics": "letter statistics", "default": "default",
-    "text": "its text, which contradicts the declaration",
-}  # fmt: skip
-_SAME_WORDS = {
-    "bytes": "the same bytes",
-    "words": "the same text",
-    "folded": "the same text except diacritics and case",
-}
 
 
 def summary_lines(summary: PageSummary) -> Iterator[str]:
@@ -157,31 +179,6 @@ def header_lines(status: int, headers: Headers) -> Iterator[str]:
     yield headers.status_line or f"HTTP {status}"
     for name, value in headers.fields:
         yield f"{name}: {visible(value)}"
-
-
-GROUND_WORDS = {
-    Ground.MARKS: "most diacritics",
-    Ground.NAMED: "named as canonical",
-    Ground.COPIES: "most frequent text",
-    Ground.CLICKS: "nearest to the start",
-    Ground.LENGTH: "shortest URL",
-    Ground.ORDER: "first URL",
-}
-LIKE_WORDS = {
-    Likeness.BYTES: "same bytes",
-    Likeness.WORDS: "same text",
-    Likeness.FOLDED: "same letters",
-    Likeness.NEAR: "alike",
-}
-_FULL_NAMES = {
-    Likeness.BYTES: "the same bytes",
-    Likeness.WORDS: "the same text in another encoding or markup",
-    Likeness.FOLDED: "the same except diacritics and case",
-    Likeness.NEAR: "nearly the same",
-}
-COLUMNS = ("group", "url", "represents", "like", "similarity", "contained", "charset", "grounds")
-GROUPS_PER_PAGE = 10  # groups shown for each page shown of a group
-_LIKE_CELLS = 15
 
 
 def grounds_of(group: DuplicateGroup) -> str:

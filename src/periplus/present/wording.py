@@ -19,6 +19,76 @@ _UNSEEN = re.compile(
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")
 _SPACE = re.compile(r"\s+")
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+REASON_WORDS = {
+    Reason.OK: "fetched and read",
+    Reason.TRUNCATED: "truncated",
+    Reason.PARTIAL: "parsed in part",
+    Reason.UNREADABLE: "unreadable",
+    Reason.NEEDS_SCRIPT: "empty without JavaScript",
+    Reason.OTHER_MEDIA: "file type not parsed",
+    Reason.WAITING: "waiting",
+    Reason.DEPTH: "beyond the depth limit",
+    Reason.ROBOTS: "disallowed by robots.txt",
+    Reason.ROBOTS_UNREACHABLE: "robots.txt unreachable",
+    Reason.NOFOLLOW: "only nofollow links",
+    Reason.NOINDEX: "noindex",
+    Reason.RESOURCE: "image, style or script",
+    Reason.TRAP: "endless series",
+    Reason.REFUSED: "access refused",
+    Reason.BOT_WALL: "refused by a bot wall",
+    Reason.HOST_DOWN: "host given up",
+    Reason.ALIVE: "failed before, answers again",
+    Reason.NOT_ARCHIVED: "not in the archive",
+    Reason.SCOPE: "outside the scope",
+    Reason.OTHER_PART: "belongs to another part",
+    Reason.RULE: "breaks the parameter rules",
+    Reason.REDIRECT: "redirect",
+    Reason.ALIAS: "another address of a page",
+    Reason.SCHEME: "not a web address",
+    Reason.DELETED: "deleted by hand",
+    Reason.NOT_FOUND: "not found",
+    Reason.CLIENT_ERROR: "request rejected",
+    Reason.SERVER_ERROR: "server error",
+    Reason.UNREACHABLE: "no answer",
+    Reason.TLS: "certificate or TLS failure",
+    Reason.BAD_ANSWER: "invalid response",
+    Reason.PRIVATE: "private address, not requested",
+    Reason.BUG: "internal error",
+}
+_ENDING = re.compile(r".+(\s(?:[-–—|·»]|::?)\s.+)$")  # the last separator between blanks, and what follows it
+_SAMPLE = 2_000  # titles that decide; evenly over all
+_UNITS = ("KB", "MB", "GB", "TB")
+_TRAPS_IN_SUMMARY = 3  # URL patterns named in the summary of a crawl
+_CODES = frozenset([*Cause, *Cut])
+_REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: the first that fits
+    (Reason.PRIVATE, "If the network is yours, start it again with {private}."),
+    ("(name not found", "Check the spelling of the address, and the DNS of this machine."),
+    (Reason.ROBOTS_UNREACHABLE, "Check in a browser whether the server answers, then try again."),
+    (
+        REASON_WORDS[Reason.ROBOTS],
+        "The site asks crawlers to stay away. If it is yours, start again with {own}.",
+    ),
+    (Reason.HOST_DOWN, "Check in a browser whether the server answers, then try again."),
+    (Reason.UNREACHABLE, "Check in a browser whether the server answers, then try again."),
+    (Reason.SERVER_ERROR, "The server failed: check it, or wait, then try again."),
+    (Reason.TLS, "The server's certificate was not accepted: renew it, then try again."),
+    (
+        REASON_WORDS[Reason.REFUSED],
+        "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml.",
+    ),
+    (
+        REASON_WORDS[Reason.BOT_WALL],
+        "A bot protection service refuses crawlers: ask the site's owner to allow the user agent, or for the data.",
+    ),
+    (Reason.NOT_FOUND, "There is no page at this address: start again with another."),
+    (Reason.REDIRECT, "Start again with the address that it redirects to."),
+    (": the archive", "Check that the archive exists and has the site, then start again."),
+    ("killed by SIGKILL", "Another process ended it, often because memory was short: free some, then try again."),
+    ("killed by", "Another process ended it: start it again, and it continues."),
+    ("net is down", "This machine reached no other site: check its network, then try again."),
+    ("no page was read", "Check in a browser what the address returns, then start again."),
+)
 
 
 def visible(text: str) -> str:
@@ -63,56 +133,10 @@ def fit(text: str, width: int, *, more: str = "…") -> str:
     return begin + more[:width] + " " * free
 
 
-EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-
 def text_bar(share: float, width: int, parts: str = EIGHTHS) -> str:
     """share of width columns as a bar. parts: what is drawn of its last column, from nothing to all."""
     whole, part = divmod(round(max(0.0, min(share, 1.0)) * width * (len(parts) - 1)), len(parts) - 1)
     return parts[-1] * whole + (parts[part] if part else "")
-
-
-REASON_WORDS = {
-    Reason.OK: "fetched and read",
-    Reason.TRUNCATED: "truncated",
-    Reason.PARTIAL: "parsed in part",
-    Reason.UNREADABLE: "unreadable",
-    Reason.NEEDS_SCRIPT: "empty without JavaScript",
-    Reason.OTHER_MEDIA: "file type not parsed",
-    Reason.WAITING: "waiting",
-    Reason.DEPTH: "beyond the depth limit",
-    Reason.ROBOTS: "disallowed by robots.txt",
-    Reason.ROBOTS_UNREACHABLE: "robots.txt unreachable",
-    Reason.NOFOLLOW: "only nofollow links",
-    Reason.NOINDEX: "noindex",
-    Reason.RESOURCE: "image, style or script",
-    Reason.TRAP: "endless series",
-    Reason.REFUSED: "access refused",
-    Reason.BOT_WALL: "refused by a bot wall",
-    Reason.HOST_DOWN: "host given up",
-    Reason.ALIVE: "failed before, answers again",
-    Reason.NOT_ARCHIVED: "not in the archive",
-    Reason.SCOPE: "outside the scope",
-    Reason.OTHER_PART: "belongs to another part",
-    Reason.RULE: "breaks the parameter rules",
-    Reason.REDIRECT: "redirect",
-    Reason.ALIAS: "another address of a page",
-    Reason.SCHEME: "not a web address",
-    Reason.DELETED: "deleted by hand",
-    Reason.NOT_FOUND: "not found",
-    Reason.CLIENT_ERROR: "request rejected",
-    Reason.SERVER_ERROR: "server error",
-    Reason.UNREACHABLE: "no answer",
-    Reason.TLS: "certificate or TLS failure",
-    Reason.BAD_ANSWER: "invalid response",
-    Reason.PRIVATE: "private address, not requested",
-    Reason.BUG: "internal error",
-}
-
-_ENDING = re.compile(r".+(\s(?:[-–—|·»]|::?)\s.+)$")  # the last separator between blanks, and what follows it
-_SAMPLE = 2_000  # titles that decide; evenly over all
-_UNITS = ("KB", "MB", "GB", "TB")
-_TRAPS_IN_SUMMARY = 3  # URL patterns named in the summary of a crawl
 
 
 def number(value: int) -> str:
@@ -207,45 +231,12 @@ def without_site_name(titles: Sequence[str]) -> Sequence[str]:
     return [title.removesuffix(ending) or title for title in titles] if 2 * times > len(sample) else titles
 
 
-_CODES = frozenset([*Cause, *Cut])
-
-
 def why_not(url: str, reason: str, rule: str) -> str:
     """Why a page was not read: `https://e.org/: host given up (name not found)`. reason, rule: as they are stored."""
     code, colon, detail = rule.partition(": ")
     if code in _CODES:
         code = code.replace("-", " ").replace("http", "HTTP").replace("tls", "TLS")
     return f"{url}: {REASON_WORDS[Reason(reason)]}" + (f" ({code}{colon}{detail})" if rule not in ("", reason) else "")
-
-
-_REMEDIES = (  # why a job failed, or what its sentence has in it; what to do: the first that fits
-    (Reason.PRIVATE, "If the network is yours, start it again with {private}."),
-    ("(name not found", "Check the spelling of the address, and the DNS of this machine."),
-    (Reason.ROBOTS_UNREACHABLE, "Check in a browser whether the server answers, then try again."),
-    (
-        REASON_WORDS[Reason.ROBOTS],
-        "The site asks crawlers to stay away. If it is yours, start again with {own}.",
-    ),
-    (Reason.HOST_DOWN, "Check in a browser whether the server answers, then try again."),
-    (Reason.UNREACHABLE, "Check in a browser whether the server answers, then try again."),
-    (Reason.SERVER_ERROR, "The server failed: check it, or wait, then try again."),
-    (Reason.TLS, "The server's certificate was not accepted: renew it, then try again."),
-    (
-        REASON_WORDS[Reason.REFUSED],
-        "The server refuses crawlers or wants a password: ask its owner, or set auth in periplus.toml.",
-    ),
-    (
-        REASON_WORDS[Reason.BOT_WALL],
-        "A bot protection service refuses crawlers: ask the site's owner to allow the user agent, or for the data.",
-    ),
-    (Reason.NOT_FOUND, "There is no page at this address: start again with another."),
-    (Reason.REDIRECT, "Start again with the address that it redirects to."),
-    (": the archive", "Check that the archive exists and has the site, then start again."),
-    ("killed by SIGKILL", "Another process ended it, often because memory was short: free some, then try again."),
-    ("killed by", "Another process ended it: start it again, and it continues."),
-    ("net is down", "This machine reached no other site: check its network, then try again."),
-    ("no page was read", "Check in a browser what the address returns, then start again."),
-)
 
 
 def job_remedy(

@@ -67,6 +67,16 @@ SAME_BEGINNING = 2  # leading characters that a suggestion with two edits shares
 KNOWN_PAGES = 3  # a word on at least this many pages counts as spelled correctly
 TIMES = 10  # a suggestion must be this many times as frequent as the typed word
 MOST_TERMS = 20_000  # terms with the same beginning that are examined
+RERANK_MATCHES = 200  # matches that are re-ranked, and among which duplicates are folded
+LANGUAGES = 5  # languages whose stems are looked up; words of other languages are found by spelling
+FACET_VALUES = 10
+ENOUGH = 10  # with fewer pages that have all words, pages with some of the words are added
+FREQUENT = 0.5  # share of pages: a more frequent word does not discriminate
+LEAST_PAGES = 20  # in a smaller collection most pages share the words of their subject
+COMPOUNDING = frozenset(("de", "nl", "sv", "da", "nb", "no", "nn", "is", "fi", "hu", "et"))  # languages with compounds
+JOINTS = ("", "s", "es", "n", "en", "er", "e")  # linking elements of compounds, most of them German or Swedish
+FEW = 3  # with fewer matches a spelling correction is suggested
+_FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
 
 def suggest_query(searcher: tantivy.Searcher, query: Query, text: str) -> str:
@@ -184,17 +194,6 @@ def distance(first: str, other: str, most: int) -> int:
 def _excluding(query: tantivy.Query, other: tantivy.Query) -> tantivy.Query:
     return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, other)])
 
-
-RERANK_MATCHES = 200  # matches that are re-ranked, and among which duplicates are folded
-LANGUAGES = 5  # languages whose stems are looked up; words of other languages are found by spelling
-FACET_VALUES = 10
-ENOUGH = 10  # with fewer pages that have all words, pages with some of the words are added
-FREQUENT = 0.5  # share of pages: a more frequent word does not discriminate
-LEAST_PAGES = 20  # in a smaller collection most pages share the words of their subject
-COMPOUNDING = frozenset(("de", "nl", "sv", "da", "nb", "no", "nn", "is", "fi", "hu", "et"))  # languages with compounds
-JOINTS = ("", "s", "es", "n", "en", "er", "e")  # linking elements of compounds, most of them German or Swedish
-FEW = 3  # with fewer matches a spelling correction is suggested
-_FACETS = {"site": SITE, "type": MEDIA, "language": LANGUAGE, "year": YEAR}
 
 _ScoredAddress = tuple[float, tantivy.DocAddress]
 Rank = Callable[[Sequence[UrlId]], Sequence[float]]  # rank of each page, 0 to 1

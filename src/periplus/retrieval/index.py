@@ -78,6 +78,27 @@ _TYPE_NAMES |= {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
     "application/vnd.oasis.opendocument.text": "odt",
 }
+HELD_BYTES = 16_000_000  # in memory: about 750 pages of 4,000 words; packing and reading them back takes 0.1 ms each
+MOST_BYTES = 1 << 32  # about 400,000 pages of 4,000 words; further pages are read again from the collection
+ROOM_SHARE = 4  # at most this fraction of the free disk space: the crawl needs the rest
+LATE_DRAFTS = 50_000  # entries in the dictionary, 130 bytes each; entries moved to the arrays take 16
+LEVEL = 1  # 50 us for a page of a manual, compressed to a third
+_SIZE_BITS = 30  # a place in the file packs the offset and, in the low bits, the length
+FOLDER = "search"
+STATE = "periplus.json"
+SEARCH_REQUEST_FILE = "asked"  # a file; its mtime is the time of the last search that lacked pages during a crawl
+FRESH_SEARCH_S = 60.0  # for this long after a search new pages are committed as they come
+COMMIT_FILE = "meta.json"  # written by the engine with each commit
+LOCK = "search.lock"  # beside the index, locked by its writer; the file is empty and is never deleted
+VERSION = 3  # of fields and terms: an index with another version is rebuilt
+HEAP_BYTES = 96_000_000  # the engine writes a segment when it has collected this much
+# Bytes between two commits. Otherwise 10,000 pages may queue for the engine's thread: 100 MB of short pages, 1 GB of
+# long ones
+QUEUED_BYTES = 32_000_000
+NOTHING = (-(1 << 63), 0)  # the position of an empty index, before any other
+FILE = "ranks"
+_ENTRY_BYTES = 9
+_MOST = 255
 
 
 def schema() -> tantivy.Schema:
@@ -277,13 +298,6 @@ def type_names(media_type: str) -> tuple[str, ...]:
 # drafts are kept until the crawl ends or a search needs them: the first ones in memory, the rest compressed in an
 # unnamed temporary file. Both vanish with the process; a later process reads those pages from the collection again.
 
-HELD_BYTES = 16_000_000  # in memory: about 750 pages of 4,000 words; packing and reading them back takes 0.1 ms each
-MOST_BYTES = 1 << 32  # about 400,000 pages of 4,000 words; further pages are read again from the collection
-ROOM_SHARE = 4  # at most this fraction of the free disk space: the crawl needs the rest
-LATE_DRAFTS = 50_000  # entries in the dictionary, 130 bytes each; entries moved to the arrays take 16
-LEVEL = 1  # 50 us for a page of a manual, compressed to a third
-_SIZE_BITS = 30  # a place in the file packs the offset and, in the low bits, the length
-
 
 class Drafts:
     """Drafts by page, as far as there is space for them."""
@@ -377,19 +391,6 @@ def _unpack(data: bytes) -> Draft:
 # The folder holds the engine's files and `periplus.json`: the version, the collection, and the last change that the
 # index includes. `periplus.json` is written after the engine's commit; after a crash between the two, those changes are
 # indexed again, which is idempotent.
-
-FOLDER = "search"
-STATE = "periplus.json"
-SEARCH_REQUEST_FILE = "asked"  # a file; its mtime is the time of the last search that lacked pages during a crawl
-FRESH_SEARCH_S = 60.0  # for this long after a search new pages are committed as they come
-COMMIT_FILE = "meta.json"  # written by the engine with each commit
-LOCK = "search.lock"  # beside the index, locked by its writer; the file is empty and is never deleted
-VERSION = 3  # of fields and terms: an index with another version is rebuilt
-HEAP_BYTES = 96_000_000  # the engine writes a segment when it has collected this much
-# Bytes between two commits. Otherwise 10,000 pages may queue for the engine's thread: 100 MB of short pages, 1 GB of
-# long ones
-QUEUED_BYTES = 32_000_000
-NOTHING = (-(1 << 63), 0)  # the position of an empty index, before any other
 
 
 @frozen
@@ -641,10 +642,6 @@ def translate_errors(folder: Path) -> Iterator[None]:
 
 # Layout: page ids, ascending, then one byte of rank per page: `link_score` scaled to 0..255. The file is replaced as a
 # whole and may be missing.
-
-FILE = "ranks"
-_ENTRY_BYTES = 9
-_MOST = 255
 
 
 class Ranks:

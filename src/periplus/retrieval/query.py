@@ -27,6 +27,51 @@ PIECES_MOST = 40  # parts of a word: pairs of characters of a question without b
 # Operators that restrict words to a field
 WITHIN = frozenset({"title", "url", "heading", "text", "navigation", "anchor"})
 INDEX_FIELDS = frozenset({"site", "language", "type", "is"})  # fields that are labels of the index
+QUOTES = '"“”„«»'
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<open>\()|(?P<close>\))|(?P<either>\||\bOR\b(?!:))|(?P<both>\bAND\b(?!:)|&&)|(?P<without>\bNOT\b(?!:))
+        |(?P<sign>[-+](?=[^\s\-+|)]))
+        |(?P<field>(?i:FIELD_NAMES)):(?=[^\s):])
+        |[QUOTES](?P<phrase>[^QUOTES]*)(?:[QUOTES]|$)
+        |(?P<word>[^\s()|QUOTES]+)
+        |(?P<rest>\S)
+    )""".replace("FIELD_NAMES", "|".join(FIELDS)).replace("QUOTES", QUOTES),
+    re.VERBOSE,
+)
+_DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?", re.ASCII)
+ASKING_WORDS = {  # by language: function words that are typed around the search terms
+    language: frozenset(words.split())
+    for language, words in {
+        "en": (
+            "a an the how what who whom where when why which can could do does did i me my we our you your "
+            "it its is are was be to of in on at for from with by and or if not"
+        ),
+        "fr": (
+            "un une le la les l de du des d à au aux en et ou où comment que quel quelle quels quelles qui "
+            "quand pourquoi je mon ma mes son sa ses leur leurs sur dans par pour avec est sont"
+        ),
+        "de": (
+            "ein eine einen einem einer eines der die das den dem des wie was wer wo wann warum welche "
+            "welcher welches kann ich mein meine meinen man zu zum zur im in am an auf aus von vom mit für "
+            "bei und oder ist sind"
+        ),
+        "ru": (
+            "как что кто где когда почему зачем какой какая какие можно ли я мой моя мои в во на к ко с со "
+            "из от до по для о об и или не это"
+        ),
+        "cs": (
+            "jak co kdo kde kdy proč který která které já můj moje v ve na k ke s se z ze od do po pro o a i "
+            "nebo je jsou"
+        ),
+        "es": (
+            "un una el la los las de del a al en y o cómo qué quién dónde cuándo cuál mi mis su sus por para con es son"
+        ),
+        "it": (
+            "un una il lo la i gli le di del della a al in e o come che chi dove quando quale mio mia per con è sono"
+        ),
+    }.items()
+}
 
 
 @frozen
@@ -100,20 +145,6 @@ class Query:
 
     root: Node | None
     notes: tuple[str, ...]
-
-
-QUOTES = '"“”„«»'
-_TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<open>\()|(?P<close>\))|(?P<either>\||\bOR\b(?!:))|(?P<both>\bAND\b(?!:)|&&)|(?P<without>\bNOT\b(?!:))
-        |(?P<sign>[-+](?=[^\s\-+|)]))
-        |(?P<field>(?i:FIELD_NAMES)):(?=[^\s):])
-        |[QUOTES](?P<phrase>[^QUOTES]*)(?:[QUOTES]|$)
-        |(?P<word>[^\s()|QUOTES]+)
-        |(?P<rest>\S)
-    )""".replace("FIELD_NAMES", "|".join(FIELDS)).replace("QUOTES", QUOTES),
-    re.VERBOSE,
-)
 
 
 def parse(text: str) -> Query:
@@ -253,9 +284,6 @@ def _group(kind: type[All] | type[Any], items: list[Node]) -> Node | None:
     return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
-_DATE = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?", re.ASCII)
-
-
 def span_of(text: str) -> tuple[float, float] | None:
     """(begin, end) of a day, month or year in UTC, seconds since the epoch; None if the text is not a date."""
     match = _DATE.fullmatch(text.strip())
@@ -321,40 +349,6 @@ def asked_words(node: Node | None) -> list[Word | Phrase]:
             return [word for item in items for word in asked_words(item)]
         case _:
             return []
-
-
-ASKING_WORDS = {  # by language: function words that are typed around the search terms
-    language: frozenset(words.split())
-    for language, words in {
-        "en": (
-            "a an the how what who whom where when why which can could do does did i me my we our you your "
-            "it its is are was be to of in on at for from with by and or if not"
-        ),
-        "fr": (
-            "un une le la les l de du des d à au aux en et ou où comment que quel quelle quels quelles qui "
-            "quand pourquoi je mon ma mes son sa ses leur leurs sur dans par pour avec est sont"
-        ),
-        "de": (
-            "ein eine einen einem einer eines der die das den dem des wie was wer wo wann warum welche "
-            "welcher welches kann ich mein meine meinen man zu zum zur im in am an auf aus von vom mit für "
-            "bei und oder ist sind"
-        ),
-        "ru": (
-            "как что кто где когда почему зачем какой какая какие можно ли я мой моя мои в во на к ко с со "
-            "из от до по для о об и или не это"
-        ),
-        "cs": (
-            "jak co kdo kde kdy proč který která které já můj moje v ve na k ke s se z ze od do po pro o a i "
-            "nebo je jsou"
-        ),
-        "es": (
-            "un una el la los las de del a al en y o cómo qué quién dónde cuándo cuál mi mis su sus por para con es son"
-        ),
-        "it": (
-            "un una il lo la i gli le di del della a al in e o come che chi dove quando quale mio mia per con è sono"
-        ),
-    }.items()
-}
 
 
 def only_asks(word: Word | Phrase, languages: Iterable[str]) -> bool:

@@ -57,6 +57,28 @@ _KIND_TABLE = np.array([_KIND_COUNTS.get(code, 0.0) for code in range(len(BLOCK_
 _APART_TABLE = np.frombuffer(IS_APART, np.bool)
 _TITLE, _CODE = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.CODE]
 _RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.ITEM])
+_SUFFIX_STEMMERS = {"", "english"}  # stemmers that change only the end of a word: the text can be searched directly
+_SIGNS = re.compile(r"\+\+|#")  # may be parts of words
+_ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+# By stemmer: (last letters of stems that may differ from the beginning of the form, ignoring diacritics; how many
+# letters differ at most). Examples: able of ability, die of dying, hope of hoping, fli of fly, sky of skies, nobl of
+# nobility. Measured on the words of Debian's handbook in each language: all but 1 in 2,000 forms begin like this.
+_TAILS = {
+    "": ("", 0),
+    "english": ("eiyl", 2),
+    "german": ("", 0),
+    "danish": ("", 0),
+    "norwegian": ("", 0),
+    "swedish": ("", 0),
+    "french": ("tilux", 2),
+    "spanish": ("t", 1),
+    "italian": ("t", 1),
+    "portuguese": ("t", 1),
+    "catalan": ("c", 1),
+    "czech": ("kbtnvc", 1),
+}
+LENGTHS = np.arange(8_192)  # in characters; the last entry includes all longer blocks
+_BEFORE_E = np.isin(np.arange(256), [ord(letter) for letter in "aou"])
 
 
 class QueryTerms(NamedTuple):
@@ -228,28 +250,6 @@ def _occurrences(stretch: str, text: str) -> Iterator[int]:
         place = text.find(stretch, place + 1)
 
 
-_SUFFIX_STEMMERS = {"", "english"}  # stemmers that change only the end of a word: the text can be searched directly
-_SIGNS = re.compile(r"\+\+|#")  # may be parts of words
-_ONLY_WORDS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
-# By stemmer: (last letters of stems that may differ from the beginning of the form, ignoring diacritics; how many
-# letters differ at most). Examples: able of ability, die of dying, hope of hoping, fli of fly, sky of skies, nobl of
-# nobility. Measured on the words of Debian's handbook in each language: all but 1 in 2,000 forms begin like this.
-_TAILS = {
-    "": ("", 0),
-    "english": ("eiyl", 2),
-    "german": ("", 0),
-    "danish": ("", 0),
-    "norwegian": ("", 0),
-    "swedish": ("", 0),
-    "french": ("tilux", 2),
-    "spanish": ("t", 1),
-    "italian": ("t", 1),
-    "portuguese": ("t", 1),
-    "catalan": ("c", 1),
-    "czech": ("kbtnvc", 1),
-}
-
-
 def _stretches(word: QueryTerms, algorithm: str) -> tuple[str, ...]:
     """Substrings of which every form that matches the word contains at least one.
 
@@ -335,10 +335,6 @@ def may_share(first: PageLines, other: PageLines, share: float) -> bool:
     if min(first.content_chars, other.content_chars) < least:
         return False
     return bool(np.minimum(first.content_lengths, other.content_lengths) @ LENGTHS >= least)
-
-
-LENGTHS = np.arange(8_192)  # in characters; the last entry includes all longer blocks
-_BEFORE_E = np.isin(np.arange(256), [ord(letter) for letter in "aou"])
 
 
 @cache

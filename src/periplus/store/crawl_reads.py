@@ -33,6 +33,17 @@ T = TypeVar("T")
 STATES_AT_ONCE = 500  # URLs per statement; SQLite allows 32,766 values
 READ_AT_ONCE = 10_000  # rows per statement; there may be millions
 _FIRST_ID = -(1 << 63)  # the smallest possible id
+# Duplicate queue entries: URLs known only from a sitemap or another site, to which a link of their own site led later.
+# The worker that takes such an entry drops it.
+_DOUBLES = """(SELECT count(*) FROM queue q JOIN url u ON {beside_url}u.id = q.url_id
+    WHERE {beside_host}q.host_id = h.id AND q.priority = {priority} AND q.purpose = 'page'
+    AND (u.reason <> 'waiting' OR u.depth IS NOT NULL))"""
+_ROWS = (
+    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
+    "v.status, v.detail, v.wire_bytes,"
+    " coalesce(p.media_type, ''), u.depth FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
+    " JOIN page p ON p.url_id = v.url_id"
+)
 
 
 class RunReads(Protocol):
@@ -190,13 +201,6 @@ class CrawlReads(RunReads, Protocol):
         return self.read(traps)
 
 
-# Duplicate queue entries: URLs known only from a sitemap or another site, to which a link of their own site led later.
-# The worker that takes such an entry drops it.
-_DOUBLES = """(SELECT count(*) FROM queue q JOIN url u ON {beside_url}u.id = q.url_id
-    WHERE {beside_host}q.host_id = h.id AND q.priority = {priority} AND q.purpose = 'page'
-    AND (u.reason <> 'waiting' OR u.depth IS NOT NULL))"""
-
-
 def hosts_at_work(statements: Statements, most: int, now: float, *, doubles: bool = True) -> list[HostRow]:
     """Hosts with queued tasks, longest queues first. doubles: whether duplicate entries count; leaving them out takes a
     few microseconds per URL that only a sitemap or another site links to.
@@ -327,14 +331,6 @@ def page_of(row: Row, codec: BodyCodec) -> PageBlocks:
     return PageBlocks(
         url_id, url, site_id, reason, body_id, blocks, None if parts is None else unpack_parts(parts), *fields
     )
-
-
-_ROWS = (
-    "SELECT v.id, v.run_id, coalesce(v.text, u.text, ''), v.purpose, v.started, v.took_s, v.outcome, "
-    "v.status, v.detail, v.wire_bytes,"
-    " coalesce(p.media_type, ''), u.depth FROM visit v LEFT JOIN url u ON u.id = v.url_id LEFT"
-    " JOIN page p ON p.url_id = v.url_id"
-)
 
 
 class RecentVisit(NamedTuple):

@@ -13,6 +13,9 @@ from periplus.model.audit import FaultDecision, FaultNote
 from periplus.model.frontier import CHOSEN_NOTE, Batch
 from periplus.store.statements import Statements
 
+_FAULT = "fault:"  # prefix of the key in meta, followed by a digest, since a cause may be too long for an index
+_FIELDS = ("code", "cause", "decision", "assignee", "words", "made")
+
 
 def note(statements: Statements, name: str, *, for_update: bool = False) -> str:
     """Value of a note, or empty. for_update: locks it within this transaction."""
@@ -46,9 +49,6 @@ def put_chosen_pages(statements: Statements, batch: Batch) -> None:
 
 
 # Notes on faults.
-
-_FAULT = "fault:"  # prefix of the key in meta, followed by a digest, since a cause may be too long for an index
-_FIELDS = ("code", "cause", "decision", "assignee", "words", "made")
 
 
 def fault_notes(statements: Statements) -> tuple[FaultNote, ...]:

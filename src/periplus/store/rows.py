@@ -18,6 +18,12 @@ from periplus.values import Row, frozen
 # Plain str, since sqlite3 first looks for an adapter for subclasses: 300 ns instead of 70.
 _KINDS = tuple(kind.value for kind in LINK_KINDS)
 _POSITIONS = tuple(position.value for position in POSITIONS)
+LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
+RENDERING_COLUMNS = (
+    "url_id, took_s, requests, refused, part_bytes, bounds, leads_to, paint_s, shift, sent_md5, sent_size, sent,"
+    " screenshot"
+)
+BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
 
 
 @frozen
@@ -121,12 +127,6 @@ def visit_row(run_id: int, url_id: int, visit: Visit) -> VisitRow:
 
 
 VISIT_COLUMNS = ", ".join(VisitRow._fields)
-LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
-RENDERING_COLUMNS = (
-    "url_id, took_s, requests, refused, part_bytes, bounds, leads_to, paint_s, shift, sent_md5, sent_size, sent,"
-    " screenshot"
-)
-BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
 
 
 def page_row(completion: Completion, document: Document, body_id: int | None) -> dict[str, object]:

@@ -31,6 +31,27 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 100_000  # rows or links converted to arrays at a time
 ROWS_AT_ONCE = 10_000
+SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
+OF_SITE = (
+    f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL}"
+    " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id"
+)
+_READ = any_of(READ)
+_TALLY_COLUMNS = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
+KINDS = tuple(LinkKind)
+POSITIONS = tuple(Position)
+IS_COPY = f"u.reason = 'alias' AND substr(u.rule, 1, {len(COPY)}) = '{COPY}'"
+_HTML = "('text/html', 'application/xhtml+xml')"
+_WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
+_URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
+_LENGTH_DIGITS = 18  # of a Content-Length: as many as SQLite and NumPy can store
+HOPS_MOST = 101  # as for redirects in `api.audit`
+_HOPS = """
+SELECT source, target, status FROM (
+    SELECT l.source, l.target, coalesce(u.status, 0) AS status,
+        row_number() OVER (PARTITION BY l.source ORDER BY l.last_seen DESC, l.target) AS place
+    FROM url u JOIN link l ON {}l.source = u.id WHERE u.reason = 'redirect' AND l.kind = 'redirect') r WHERE place = 1
+"""
 
 
 def number_blocks(rows: Iterator[Row], width: int) -> Iterator[Ints]:
@@ -157,13 +178,6 @@ def row_blocks(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 # Tables are read in storage order (URLs by id, links by source), so that each is read once, sequentially.
 
-SITE_OF_URL = "u.host_id IN (SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
-OF_SITE = (
-    f"url u CROSS JOIN page_links l ON l.source = u.id WHERE {SITE_OF_URL}"
-    " AND u.reason NOT IN ('redirect', 'alias', 'rule') ORDER BY u.id"
-)
-_READ = any_of(READ)
-
 
 def page_numbers(reader: CollectionReader, site: SiteKey) -> tuple[Ints, Unsigned8]:
     """(ids, indices of their reasons in REASONS) of all known URLs of the site, ascending by id."""
@@ -201,9 +215,6 @@ def sites_read(reader: CollectionReader) -> list[SiteKey]:
     return [SiteKey(key) for (key,) in reader.stream(f"SELECT key FROM site WHERE id IN ({read}) ORDER BY id")]
 
 
-_TALLY_COLUMNS = {"host": "h.key", "media_type": "p.media_type", "charset": "p.charset", "language": "p.language"}
-
-
 def tallies(reader: CollectionReader, site: SiteKey, by: str) -> tuple[Tally, ...]:
     """Number and total size of the site's fetched pages by host, media_type, charset or language; most pages first."""
     column, order = _TALLY_COLUMNS[by], reader.statements.dialect.text_order
@@ -219,12 +230,6 @@ def tallies(reader: CollectionReader, site: SiteKey, by: str) -> tuple[Tally, ..
 
 # Each table is read once, in storage order and in blocks: a million pages and ten million links are converted to arrays
 # before the next block is read.
-
-KINDS = tuple(LinkKind)
-POSITIONS = tuple(Position)
-IS_COPY = f"u.reason = 'alias' AND substr(u.rule, 1, {len(COPY)}) = '{COPY}'"
-_HTML = "('text/html', 'application/xhtml+xml')"
-_WITH_PLACES = "('text/html', 'application/xhtml+xml', 'text/markdown', 'text/x-markdown')"
 
 
 @frozen
@@ -294,9 +299,6 @@ def all_urls(reader: CollectionReader) -> AllUrls:
             part.append(np.asarray(column, kind))
     first, *others = (_concatenate(part, kind) for part, kind in zip(parts, _URL_TYPES, strict=True))
     return AllUrls(first, texts, *others)  # type: ignore[arg-type]  # each of its own type
-
-
-_URL_TYPES = (np.int64, np.uint8, np.int32, np.int16, np.bool_, np.int32)
 
 
 def site_links(reader: CollectionReader, site: SiteKey) -> LinkBlock:
@@ -435,9 +437,6 @@ def type_with_places(reader: CollectionReader, url_id: int) -> tuple[str, str]:
 # A subresource (an image, a style) that the crawl did not fetch has no row in `page`: its size is read from the headers
 # of a check's response.
 
-_LENGTH_DIGITS = 18  # of a Content-Length: as many as SQLite and NumPy can store
-HOPS_MOST = 101  # as for redirects in `api.audit`
-
 
 @frozen
 class ServerAnswer:
@@ -503,14 +502,6 @@ def parts(reader: CollectionReader, site: SiteKey) -> LinkRows:
     """(page, subresource) of all subresources of the site's pages, distinct and ascending."""
     blocks = link_blocks(reader, OF_SITE, (site,), PULLED_KINDS)
     return _pairs_of(block.of(block.sources != block.targets) for block in blocks)
-
-
-_HOPS = """
-SELECT source, target, status FROM (
-    SELECT l.source, l.target, coalesce(u.status, 0) AS status,
-        row_number() OVER (PARTITION BY l.source ORDER BY l.last_seen DESC, l.target) AS place
-    FROM url u JOIN link l ON {}l.source = u.id WHERE u.reason = 'redirect' AND l.kind = 'redirect') r WHERE place = 1
-"""
 
 
 def redirect_hops(reader: CollectionReader) -> tuple[Ints, Ints, Ints16]:

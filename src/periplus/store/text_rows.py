@@ -27,6 +27,21 @@ from periplus.store.reader import CollectionReader
 from periplus.store.site_rows import IS_COPY, SITE_OF_URL, LinkBlock
 from periplus.store.statements import Statements
 
+PAGES_AT_ONCE = 25_000  # pages per range: 60 MB of text if each page has ten distinct link texts
+ANCHOR_CHARS = (
+    64_000_000  # characters of distinct texts; further texts are ignored, so that a hostile site cannot fill the memory
+)
+LINKS_PER_BATCH = 1 << 20
+_PLACES = np.array([sorted(Position).index(position) for position in site_rows.POSITIONS], np.int64)
+_IS_CLICKED = np.array([kind in (LinkKind.ANCHOR, LinkKind.AREA) for kind in site_rows.KINDS])
+_NO_ANCHORS = np.zeros((3, 0), np.int64)
+_FAR = 1 << 30  # instead of a depth: no link leads there
+WITH_COPIES = f"({HAS_PAGE} OR {IS_COPY})"  # pages, and copies that may represent a group of duplicates
+_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {WITH_COPIES}"
+_LINKS = any_of((LinkKind.ANCHOR, LinkKind.AREA))
+_FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml', 'application/xml', 'text/xml')"
+FEEDS_MOST = 5_000  # maximum feeds to read; a site has a few
+
 
 def write_parts(statements: Statements, marked: Iterable[tuple[UrlId, int, Sequence[Part]]]) -> None:
     """Stores parts of pages, given as (page, body_id when it was read, one part per block).
@@ -52,16 +67,8 @@ def write_evidence(statements: Statements, site_id: int, name: str, data: bytes)
 # Texts of links to pages: an index on targets would cost 370 us and 1.6 kB per page while crawling. Instead links are
 # scanned once and distributed to chunks of a file by the range of their target. Then each range is read once.
 
-PAGES_AT_ONCE = 25_000  # pages per range: 60 MB of text if each page has ten distinct link texts
-ANCHOR_CHARS = (
-    64_000_000  # characters of distinct texts; further texts are ignored, so that a hostile site cannot fill the memory
-)
-LINKS_PER_BATCH = 1 << 20
-_PLACES = np.array([sorted(Position).index(position) for position in site_rows.POSITIONS], np.int64)
-_IS_CLICKED = np.array([kind in (LinkKind.ANCHOR, LinkKind.AREA) for kind in site_rows.KINDS])
 _PLACE_BITS, _KEY_BITS = 4, 36
 _PLACE_MASK, _WORD_MASK = (1 << _PLACE_BITS) - 1, (1 << (_KEY_BITS - _PLACE_BITS)) - 1
-_NO_ANCHORS = np.zeros((3, 0), np.int64)
 
 
 class AnchorTexts:
@@ -182,10 +189,6 @@ def anchors_to(reader: CollectionReader, targets: Ints, folder: Path, most: int 
 
 # Duplicates are found by digest and confirmed by comparing the texts if they are stored.
 
-_FAR = 1 << 30  # instead of a depth: no link leads there
-WITH_COPIES = f"({HAS_PAGE} OR {IS_COPY})"  # pages, and copies that may represent a group of duplicates
-_DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {WITH_COPIES}"
-
 
 def contenders(reader: CollectionReader, site_id: int | None = None) -> Iterator[Contender]:
     """All pages of a site or of all sites, by id."""
@@ -257,11 +260,6 @@ def _contender(row: list[object] | tuple[object, ...], named: frozenset[Url]) ->
     url_id, url, charset, depth = row
     # types as in the columns
     return Contender(url_id, url, charset, _FAR if depth is None else depth, url in named)  # type: ignore[arg-type]
-
-
-_LINKS = any_of((LinkKind.ANCHOR, LinkKind.AREA))
-_FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml', 'application/xml', 'text/xml')"
-FEEDS_MOST = 5_000  # maximum feeds to read; a site has a few
 
 
 def sites_with_pages(reader: CollectionReader) -> dict[int, tuple[SiteKey, int]]:

@@ -19,14 +19,6 @@ FIELDS = (
 # a page counts as changed if one of these differs
 COMPARED_FIELDS = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})
 UNREAD = COMPARED_FIELDS | {"size", "etag", "last_modified_field"}  # if there is no text to compare
-
-
-def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
-    """Whether a page has changed. before, after: the values of FIELDS, in order."""
-    compared = COMPARED_FIELDS if after[FIELDS.index("text_chars")] else UNREAD
-    return any(name in compared and was != now for name, was, now in zip(FIELDS, before, after, strict=True))
-
-
 # pages with a complete body, which can be compared with others
 MERGEABLE_REASONS = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})
 HAS_TEXT = "p.text_chars > 0 AND u.reason <> 'needs-script'"  # the bytes contain the page's text
@@ -55,6 +47,12 @@ SITE_REMOVED_RULE = "its site was removed from the survey"
 BARRIER_POLL_S = 0.2  # poll interval of a host that waits until its site's current depth is finished on other hosts
 # the same bytes would be truncated again
 LASTING_CUTS = frozenset({Cut.NONE, Cut.BODY_LIMIT, Cut.INFLATED_LIMIT, Cut.RATIO_LIMIT, Cut.NOT_WANTED})
+
+
+def is_another(before: Sequence[object], after: Sequence[object]) -> bool:
+    """Whether a page has changed. before, after: the values of FIELDS, in order."""
+    compared = COMPARED_FIELDS if after[FIELDS.index("text_chars")] else UNREAD
+    return any(name in compared and was != now for name, was, now in zip(FIELDS, before, after, strict=True))
 
 
 class UrlState(NamedTuple):

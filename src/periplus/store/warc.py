@@ -53,6 +53,8 @@ _QUERY_SESSION = re.compile(
     r"(?:^|(?<=&))(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)"
     r"(?:&|$)"
 )
+FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
+LEVEL = 2  # isal's default: 4 times as fast as zlib's level 6, and 8 % larger
 
 
 @frozen
@@ -249,10 +251,6 @@ def original(headers: Headers) -> Headers:
         return headers
     fields = ((name.removeprefix(CRAWLER), value) for name, value in headers.fields if name != "content-length")
     return Headers(tuple(fields), headers.status_line)
-
-
-FILE_BYTES = 1_000_000_000  # ISO 28500, annex C: files of about 1 GB
-LEVEL = 2  # isal's default: 4 times as fast as zlib's level 6, and 8 % larger
 
 
 @frozen

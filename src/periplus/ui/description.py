@@ -28,6 +28,20 @@ Schema = dict[str, object]
 Handler = Callable[[Request], Response]
 TEXT: Schema = {"type": "string"}
 _PART = re.compile(r"\{(\w+)(?::\w+)?\}")  # of a path
+PROBLEM_SCHEMA: Schema = {  # RFC 9457
+    "type": "object",
+    "required": ["title", "status", "detail"],
+    "properties": {
+        "title": TEXT,
+        "status": {"type": "integer"},
+        "detail": {"type": "string", "description": "the reason and what to do"},
+    },
+}
+_PROBLEMS = {"400": "the request is invalid", "404": "not found", "503": "the collection cannot be read now"}
+_PLAIN: dict[object, Schema] = {
+    str: TEXT, bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, bytes: TEXT, object: {},
+    type(None): {"type": "null"},
+}  # fmt: skip
 
 
 @frozen
@@ -84,18 +98,6 @@ def whole_number(high: int) -> Schema:
 
 def enum(*words: str) -> Schema:
     return {"type": "string", "enum": list(words)}
-
-
-PROBLEM_SCHEMA: Schema = {  # RFC 9457
-    "type": "object",
-    "required": ["title", "status", "detail"],
-    "properties": {
-        "title": TEXT,
-        "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "the reason and what to do"},
-    },
-}
-_PROBLEMS = {"400": "the request is invalid", "404": "not found", "503": "the collection cannot be read now"}
 
 
 def describe(screens: Sequence[Screen], choices: Mapping[str, Sequence[str]], *, locked: bool) -> Schema:
@@ -162,12 +164,6 @@ def _answer(screen: Screen, schemas: dict[str, Schema]) -> Schema:
         "required": ["title", *(name for name in screen.answer if not name.endswith("?"))],
         "properties": properties,
     }
-
-
-_PLAIN: dict[object, Schema] = {
-    str: TEXT, bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, bytes: TEXT, object: {},
-    type(None): {"type": "null"},
-}  # fmt: skip
 
 
 def schema_of(kind: object, schemas: dict[str, Schema]) -> Schema:

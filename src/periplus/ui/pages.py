@@ -47,6 +47,24 @@ SOURCE_CHARS = 300_000
 READ_S = 10.0
 RESOURCE_KINDS = ("image", "style", "script", "font", "media", "frame", "embed")
 LINK_COLUMNS = ("source", "target", "anchor", "kind", "position", "nofollow", "times", "target_reason", "target_status")
+# A page of the web on our own origin: no script, no form, no frame, nothing from elsewhere. It keeps the origin, else
+# its own parts would be a stranger's; without scripts nothing can use that.
+COPY_POLICY = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
+    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
+)
+_INLINE_TYPES = re.compile(
+    r"(image|font)/[\w.+-]+|text/(css|html|plain)|application/(xhtml\+xml|octet-stream|(x-)?font-[\w.-]+)", re.ASCII
+)
+HITS = 10
+CATCH_UP_S = 0.4  # for updating an index; the screen shows how many pages are left, and the update continues
+SEARCH_READ_S = 15.0
+FACETS = {
+    "site": "site:",
+    "type": "type:",
+    "language": "lang:",
+    "year": "date:",
+}  # with what narrows a query to a value
 
 
 def page(request: Request) -> Response:
@@ -174,17 +192,6 @@ def _raw(page: Page, view: str) -> Response:
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-# A page of the web on our own origin: no script, no form, no frame, nothing from elsewhere. It keeps the origin, else
-# its own parts would be a stranger's; without scripts nothing can use that.
-COPY_POLICY = (
-    "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; font-src 'self' data:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'; sandbox allow-same-origin"
-)
-_INLINE_TYPES = re.compile(
-    r"(image|font)/[\w.+-]+|text/(css|html|plain)|application/(xhtml\+xml|octet-stream|(x-)?font-[\w.-]+)", re.ASCII
-)
-
-
 def page_copy(request: Request) -> Response:
     """A stored page, or a part of a page, for the browser; 404 for anything else."""
     _, folder = folder_of(request)
@@ -205,17 +212,6 @@ def page_copy(request: Request) -> Response:
     headers = {"content-security-policy": COPY_POLICY}
     charset = "; charset=utf-8" if media_type.startswith("text/") and media_type != "text/plain" else ""
     return Response(content, headers=headers | {"content-type": media_type + charset})
-
-
-HITS = 10
-CATCH_UP_S = 0.4  # for updating an index; the screen shows how many pages are left, and the update continues
-SEARCH_READ_S = 15.0
-FACETS = {
-    "site": "site:",
-    "type": "type:",
-    "language": "lang:",
-    "year": "date:",
-}  # with what narrows a query to a value
 
 
 @frozen

@@ -40,6 +40,12 @@ MEDIA = {  # by the ending of a file
     "png": "image/png", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp",
     "atom": "application/atom+xml", "opml": "text/x-opml",
 }  # fmt: skip
+# As `present.wording.visible`, but white space stays: HTML folds it where it does not matter,
+# and stored sources need it
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-"
+    r"\udfff\ufeff\ufff9-\ufffb]+"
+)
 
 
 class NavPlace(NamedTuple):
@@ -70,13 +76,6 @@ PLACES = (
     NavPlace("Study", (
     )),
 )  # fmt: skip
-
-# As `present.wording.visible`, but white space stays: HTML folds it where it does not matter,
-# and stored sources need it
-_UNSEEN = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-"
-    r"\udfff\ufeff\ufff9-\ufffb]+"
-)
 
 
 def visible(value: object) -> object:

@@ -28,6 +28,22 @@ from periplus.values import Place, fields_of, frozen
 
 NO_RUN = "none"  # in place of the state of a collection without a run
 READ_S = 3.0  # for one collection of the list
+# states that need attention first
+STATES = ("killed", "failed", "suspicious", "running", "paused", "stopped", "done", "")
+MANY = 8  # collections: from so many on the list can be narrowed
+_SUMS = ("fetched", "urls", "failed", "hosts", "size_bytes")
+_ORDERS: Mapping[str, Callable[[CollectionRow], Any]] = {
+    "name": lambda row: row.name.casefold(),
+    "state": lambda row: (not row.fault, STATES.index(row.state) if row.state in STATES else -1),
+    **{name: attrgetter(name) for name in (*_SUMS, "last")},
+}
+"""By what the list may be ordered."""
+COLUMNS = (  # of the list: what it is ordered by, the word for it, and its classes
+    ("name", "Name", ""), ("state", "State", ""), ("fetched", "Fetched", "n"), ("urls", "URLs", "n"),
+    ("failed", "Failed", "n"), ("hosts", "Hosts", "n wide"), ("size_bytes", "On disk", "n wide"),
+    ("last", "Last run", "wide"),
+)  # fmt: skip
+MOST_JOBS = 100
 
 
 @frozen
@@ -44,23 +60,6 @@ class CollectionRow:
     size_bytes: int = 0
     last: float = 0.0
     fault: str = ""
-
-
-# states that need attention first
-STATES = ("killed", "failed", "suspicious", "running", "paused", "stopped", "done", "")
-MANY = 8  # collections: from so many on the list can be narrowed
-_SUMS = ("fetched", "urls", "failed", "hosts", "size_bytes")
-_ORDERS: Mapping[str, Callable[[CollectionRow], Any]] = {
-    "name": lambda row: row.name.casefold(),
-    "state": lambda row: (not row.fault, STATES.index(row.state) if row.state in STATES else -1),
-    **{name: attrgetter(name) for name in (*_SUMS, "last")},
-}
-"""By what the list may be ordered."""
-COLUMNS = (  # of the list: what it is ordered by, the word for it, and its classes
-    ("name", "Name", ""), ("state", "State", ""), ("fetched", "Fetched", "n"), ("urls", "URLs", "n"),
-    ("failed", "Failed", "n"), ("hosts", "Hosts", "n wide"), ("size_bytes", "On disk", "n wide"),
-    ("last", "Last run", "wide"),
-)  # fmt: skip
 
 
 def sort_rows(rows: Iterable[CollectionRow], sort: str) -> list[CollectionRow]:
@@ -190,9 +189,6 @@ def _status_row(name: str, status: Status) -> CollectionRow:
         status.size_bytes,
         last,
     )
-
-
-MOST_JOBS = 100
 
 
 @frozen

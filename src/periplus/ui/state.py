@@ -45,6 +45,9 @@ CACHED_LAYOUTS = 4  # of ten thousand pages each takes 10 MB
 CACHED_PARTS = 50  # of screens that are watched
 CACHED_COPIES = 1_000  # that they were made
 COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
+MAPS = 2  # of a million pages each takes 0.5 GB
+READ_S = 120.0
+SMALL_URLS = 10_000  # whose map is made in 0.3 s
 
 
 class CopyPending(StoreError):
@@ -147,11 +150,6 @@ class MovingPart:
 
 
 _Key = tuple[object, ...]
-MAPS = 2  # of a million pages each takes 0.5 GB
-
-READ_S = 120.0
-
-SMALL_URLS = 10_000  # whose map is made in 0.3 s
 
 
 class Maps:

@@ -72,6 +72,8 @@ SCREENS = {
     ),
 }
 SUBJECT_SCREENS: dict[str, TableScreen] = {}  # tables of which each subject has one
+MOST_ENTRIES = 100  # entries of a list; the JSON has all
+READ_S = 60.0
 
 
 def table(request: Request) -> Response:
@@ -201,10 +203,6 @@ def send_file(name: str, ending: str, write: Callable[[Path], None]) -> Response
         filename=f"{name}.{ending}",
         background=BackgroundTask(path.unlink, missing_ok=True),
     )
-
-
-MOST_ENTRIES = 100  # entries of a list; the JSON has all
-READ_S = 60.0
 
 
 def compare(request: Request) -> Response:

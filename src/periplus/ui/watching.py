@@ -25,6 +25,18 @@ MOST_NODES = 40  # more is no overview
 FOLDERS = 24  # that a picture names
 
 Key = tuple[str, ...]  # host and steps of the path
+LOOK_S = 0.9  # a younger result is shared
+READ_S = 10.0
+# visits taken up at once, some 0.1 s where they are in memory; a long run is caught up with in several looks
+ROWS_A_LOOK = 10_000
+ROWS_A_STEP = 500  # of these
+# after which a look leaves the rest to the next: from a cold disk 10,000 took 3.4 s, in which the screen was empty
+TAKE_S = 0.25
+RATE_S = 10.0  # over which pages per second are averaged
+NEWEST = 12
+TREE_URLS = 300_000  # URLs; of larger collections, pages of earlier runs are not read for the tree: 0.5 s, once a run
+HOSTS = 12
+CACHED_WATCHES = 50  # collections that are watched at once
 
 
 class Branch(NamedTuple):
@@ -127,19 +139,6 @@ def branch_of(url: str) -> Key:
 
 
 # A crawl is read once a second for all clients; only new rows are read.
-
-LOOK_S = 0.9  # a younger result is shared
-READ_S = 10.0
-# visits taken up at once, some 0.1 s where they are in memory; a long run is caught up with in several looks
-ROWS_A_LOOK = 10_000
-ROWS_A_STEP = 500  # of these
-# after which a look leaves the rest to the next: from a cold disk 10,000 took 3.4 s, in which the screen was empty
-TAKE_S = 0.25
-RATE_S = 10.0  # over which pages per second are averaged
-NEWEST = 12
-TREE_URLS = 300_000  # URLs; of larger collections, pages of earlier runs are not read for the tree: 0.5 s, once a run
-HOSTS = 12
-CACHED_WATCHES = 50  # collections that are watched at once
 
 
 @frozen

@@ -19,6 +19,56 @@ from periplus.model.web import HostKey, Origin, Url
 
 HOST_CACHE_SIZE = 65_536  # cache size: about 20 MB of text at most; a crawl has far fewer hosts at a time
 MOST_PARTS = 10_000  # each part has a folder or a schema, and exchanges messages with every other part
+METADATA = "cloud metadata"  # returns credentials of the machine to any program on it
+NOT_GIVEN_OUT = "not global unicast"
+_IPV4 = [  # the first matching block counts
+    (IPv4Network(block), name)
+    for block, name in (
+        ("169.254.169.254", METADATA),  # of most providers
+        ("169.254.170.2", METADATA),  # of containers at Amazon
+        ("168.63.129.16", METADATA),  # the host of a virtual machine at Azure; a public address
+        ("100.100.100.200", METADATA),  # of Alibaba
+        ("192.0.0.192", METADATA),  # of Oracle
+        ("0.0.0.0/8", "this network"),
+        ("10.0.0.0/8", "private use"),
+        ("100.64.0.0/10", "shared address space"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link-local"),
+        ("172.16.0.0/12", "private use"),
+        ("192.0.0.0/24", "protocol assignments"),
+        ("192.0.2.0/24", "documentation"),
+        ("192.88.99.0/24", "6to4 relay"),
+        ("192.168.0.0/16", "private use"),
+        ("198.18.0.0/15", "benchmarking"),
+        ("198.51.100.0/24", "documentation"),
+        ("203.0.113.0/24", "documentation"),
+        ("224.0.0.0/4", "multicast"),
+        ("255.255.255.255", "broadcast"),
+        ("240.0.0.0/4", "reserved"),
+    )
+]
+_IPV6 = [
+    (IPv6Network(block), name)
+    for block, name in (
+        ("fd00:ec2::254", METADATA),  # of Amazon
+        ("fd20:ce::254", METADATA),  # of Google
+        ("::", "unspecified"),
+        ("::1", "loopback"),
+        ("::/96", "IPv4-compatible"),  # deprecated by RFC 4291, 2.5.5.1
+        ("::ffff:0:0:0/96", "IPv4-translated"),  # RFC 2765
+        ("100::/64", "discard-only"),
+        ("100:0:0:1::/64", "dummy prefix"),
+        ("2001::/23", "protocol assignments"),
+        ("2001:db8::/32", "documentation"),
+        ("3fff::/20", "documentation"),
+        ("5f00::/16", "segment routing"),
+        ("fc00::/7", "private use"),  # the registry calls it unique-local
+        ("fe80::/10", "link-local"),
+        ("fec0::/10", "site-local"),  # deprecated by RFC 3879, but still routed within sites
+        ("ff00::/8", "multicast"),
+    )
+]
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
 
 
 def _authority(url: Url) -> str:
@@ -175,57 +225,7 @@ def _without_dot(host: str) -> str:
 # The few reachable addresses within 192.0.0.0/24 and 2001::/23 are anycast for protocols other than HTTP, and are
 # refused with their block.
 
-METADATA = "cloud metadata"  # returns credentials of the machine to any program on it
-NOT_GIVEN_OUT = "not global unicast"
 
-_IPV4 = [  # the first matching block counts
-    (IPv4Network(block), name)
-    for block, name in (
-        ("169.254.169.254", METADATA),  # of most providers
-        ("169.254.170.2", METADATA),  # of containers at Amazon
-        ("168.63.129.16", METADATA),  # the host of a virtual machine at Azure; a public address
-        ("100.100.100.200", METADATA),  # of Alibaba
-        ("192.0.0.192", METADATA),  # of Oracle
-        ("0.0.0.0/8", "this network"),
-        ("10.0.0.0/8", "private use"),
-        ("100.64.0.0/10", "shared address space"),
-        ("127.0.0.0/8", "loopback"),
-        ("169.254.0.0/16", "link-local"),
-        ("172.16.0.0/12", "private use"),
-        ("192.0.0.0/24", "protocol assignments"),
-        ("192.0.2.0/24", "documentation"),
-        ("192.88.99.0/24", "6to4 relay"),
-        ("192.168.0.0/16", "private use"),
-        ("198.18.0.0/15", "benchmarking"),
-        ("198.51.100.0/24", "documentation"),
-        ("203.0.113.0/24", "documentation"),
-        ("224.0.0.0/4", "multicast"),
-        ("255.255.255.255", "broadcast"),
-        ("240.0.0.0/4", "reserved"),
-    )
-]
-_IPV6 = [
-    (IPv6Network(block), name)
-    for block, name in (
-        ("fd00:ec2::254", METADATA),  # of Amazon
-        ("fd20:ce::254", METADATA),  # of Google
-        ("::", "unspecified"),
-        ("::1", "loopback"),
-        ("::/96", "IPv4-compatible"),  # deprecated by RFC 4291, 2.5.5.1
-        ("::ffff:0:0:0/96", "IPv4-translated"),  # RFC 2765
-        ("100::/64", "discard-only"),
-        ("100:0:0:1::/64", "dummy prefix"),
-        ("2001::/23", "protocol assignments"),
-        ("2001:db8::/32", "documentation"),
-        ("3fff::/20", "documentation"),
-        ("5f00::/16", "segment routing"),
-        ("fc00::/7", "private use"),  # the registry calls it unique-local
-        ("fe80::/10", "link-local"),
-        ("fec0::/10", "site-local"),  # deprecated by RFC 3879, but still routed within sites
-        ("ff00::/8", "multicast"),
-    )
-]
-_GLOBAL_UNICAST = IPv6Network("2000::/3")
 _MAPPED, _NAT64 = IPv6Address("::ffff:0:0").packed[:12], IPv6Address("64:ff9b::").packed[:12]
 _LOCAL_NAT64, _TEREDO, _6TO4 = (
     IPv6Address("64:ff9b:1::").packed[:6],

@@ -27,6 +27,11 @@ from periplus.values import frozen
 # Without rules URLs are unchanged.
 
 Pairs = list[tuple[str, str]]  # (name, the rest with its "="), as spelled in the query
+ROUNDS = 8  # upper bound of passes; more site rules than this hardly ever depend on each other
+_PATH_PARAMETER = re.compile(r";([^;/=]*)(?:=[^;/]*)?")
+_SITE_FIELDS = ("site", "scheme", "www", "slash", "index", "ignored", "path_ignored", "sort")
+_SCRIPT_FIELDS = ("path", "site", "required", "one_of", "optional", "default", "ignored", "sort")
+_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(site|script)[ \t]*\]\]", re.MULTILINE)
 
 
 @frozen
@@ -74,7 +79,6 @@ class Rules:
 
 
 NO_RULES = Rules()
-ROUNDS = 8  # upper bound of passes; more site rules than this hardly ever depend on each other
 
 
 @frozen
@@ -175,9 +179,6 @@ def _path(path: str, rule: SiteRule) -> str:
             path += "/"
         if path == before:
             return path
-
-
-_PATH_PARAMETER = re.compile(r";([^;/=]*)(?:=[^;/]*)?")
 
 
 def _query(query: str, rule: SiteRule, steps: list[str]) -> str:
@@ -288,10 +289,6 @@ def plain_path(text: str) -> str:
 # default = { jazyk = "cz" }        # added if it is missing
 #                                   # all other parameters are removed; with ignored = [...] only the listed ones
 # sort = false                      # by default parameters are sorted by name
-
-_SITE_FIELDS = ("site", "scheme", "www", "slash", "index", "ignored", "path_ignored", "sort")
-_SCRIPT_FIELDS = ("path", "site", "required", "one_of", "optional", "default", "ignored", "sort")
-_HEADER = re.compile(r"^[ \t]*\[\[[ \t]*(site|script)[ \t]*\]\]", re.MULTILINE)
 
 
 def rules_of(text: str, where: str = "periplus.toml") -> Rules:

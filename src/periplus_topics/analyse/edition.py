@@ -24,6 +24,15 @@ LEAST_SITES = 2  # per story, as in story detection
 WEEK_MOST = 40  # stories per week in the archive: more than an editor reads
 # 40 bits: among 10,000 stories a collision occurs in one of 20,000 portals; the later story then gets another key
 _KEY_BYTES = 5
+LEAST_CHARS = 60  # of a paragraph: shorter ones are bylines and dates
+ENOUGH_CHARS = 90  # a shorter sentence is followed by the next one
+MOST_CHARS = 260  # three lines in a column of a portal
+LINKS_MOST = 0.5  # of a paragraph's characters: beyond, it is a list of links
+# a paragraph about the page itself; its news follows
+_NOTES = re.compile(
+    r"\W*(?:updated?|edit(?:ed)?|corrections?|clarification|editor['’]s note)\b[^.:!?]{0,40}:", re.IGNORECASE
+)
+_ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")  # Chinese and Japanese have no blank after a sentence
 
 
 @frozen
@@ -149,17 +158,6 @@ def _heaviest(entries: Iterable[Entry], front: int) -> list[Entry]:
         if place < front or of_week[entry.week] <= WEEK_MOST or entry.verdict is not None:
             chosen.append(entry)
     return chosen
-
-
-LEAST_CHARS = 60  # of a paragraph: shorter ones are bylines and dates
-ENOUGH_CHARS = 90  # a shorter sentence is followed by the next one
-MOST_CHARS = 260  # three lines in a column of a portal
-LINKS_MOST = 0.5  # of a paragraph's characters: beyond, it is a list of links
-# a paragraph about the page itself; its news follows
-_NOTES = re.compile(
-    r"\W*(?:updated?|edit(?:ed)?|corrections?|clarification|editor['’]s note)\b[^.:!?]{0,40}:", re.IGNORECASE
-)
-_ENDS = re.compile(r"[.!?…。！？][\"'”’»)\]]*(?=\s|$)|[。！？]")  # Chinese and Japanese have no blank after a sentence
 
 
 def leading_sentence(blocks: Sequence[Block], parts: Sequence[Part] | None, title: str = "") -> str:

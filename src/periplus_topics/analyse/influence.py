@@ -25,6 +25,23 @@ if TYPE_CHECKING:
 
 # Quantile of delays used as the horizon of detection time: the last hundredth are posts years later
 HORIZON_SHARE = 0.99
+ROUNDS = 400  # within 0.2 % on 6,331 stories; a thousand rounds improve it by 0.05 %
+# Limit over all rounds, for one or two seconds: 60 rounds with a million entries
+ENTRIES_IN_ALL = 60_000_000
+PATIENCE = 8  # rounds without improvement before steps become shorter
+SHORTER = 0.7
+NEAR_ENOUGH = 1e-4  # relative gap at which the search for a better bound stops
+LEAST_GAIN = 1e-9  # less is rounding error
+# On 6,331 stories 30 kicks improved 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 kicks from
+# .874 to .885
+WHOLE = 1e-6  # tolerance when rounding a bound down to an integer
+PROVED_SHARE = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
+# Nothing improves the choice of greedy afterwards: a set optimised on past stories is worse on future ones (on the
+# later half of 6,331 stories, at 20, 40, 100 sites: greedy .716, .809, .896; with swaps .713, .804, .892).
+# Alternatives: newer stories count more, or a site may miss some stories, so that a second site per story has value.
+# (newer stories count more, probability of a miss):
+FUTURE_WAYS = ((False, 0.0), (True, 0.0), (True, 0.2), (False, 0.9))
+FUTURE_PARTS = 4  # of the time: each way is fitted on the first parts and scored on the next, three times
 
 
 @frozen
@@ -211,12 +228,6 @@ def fill_budget(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[i
 # and if few sites remain candidates, HiGHS finds the optimal prices. The bound is always computed here, so it never
 # depends on a solver's correctness.
 
-ROUNDS = 400  # within 0.2 % on 6,331 stories; a thousand rounds improve it by 0.05 %
-# Limit over all rounds, for one or two seconds: 60 rounds with a million entries
-ENTRIES_IN_ALL = 60_000_000
-PATIENCE = 8  # rounds without improvement before steps become shorter
-SHORTER = 0.7
-NEAR_ENOUGH = 1e-4  # relative gap at which the search for a better bound stops
 FLAT_ENTRIES, STEPPED_ENTRIES = 300_000, 40_000  # sizes of linear programmes that HiGHS solves in a few seconds
 # Limits of the integer programme, solved within one or two seconds; counted in nodes, to be deterministic
 EXACT_ENTRIES, NODES_MOST = 2_000, 2_000
@@ -367,21 +378,6 @@ def _dual_prices(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | Non
     # The simplex method takes 25 s, interior points 2. The stubs do not know sparse matrices.
     done = linprog(aim, A_ub=matrix, b_ub=limits, bounds=(0, 1), method="highs-ipm")  # type: ignore[call-overload]
     return -np.asarray(done.ineqlin.marginals, np.float64) if done.status == 0 else None
-
-
-LEAST_GAIN = 1e-9  # less is rounding error
-# On 6,331 stories 30 kicks improved 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 kicks from
-# .874 to .885
-WHOLE = 1e-6  # tolerance when rounding a bound down to an integer
-PROVED_SHARE = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
-
-
-# Nothing improves the choice of greedy afterwards: a set optimised on past stories is worse on future ones (on the
-# later half of 6,331 stories, at 20, 40, 100 sites: greedy .716, .809, .896; with swaps .713, .804, .892).
-# Alternatives: newer stories count more, or a site may miss some stories, so that a second site per story has value.
-# (newer stories count more, probability of a miss):
-FUTURE_WAYS = ((False, 0.0), (True, 0.0), (True, 0.2), (False, 0.9))
-FUTURE_PARTS = 4  # of the time: each way is fitted on the first parts and scored on the next, three times
 
 
 def future_way(

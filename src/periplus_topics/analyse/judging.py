@@ -31,6 +31,13 @@ _WORDS = re.compile(rf"[^\W\d_{_SCRIPTS_WITHOUT_SPACES}][^\W_{_SCRIPTS_WITHOUT_S
 _ASCII_WORDS = re.compile("[a-z][a-z0-9]+")
 _HAS_UNSPACED = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
 _NO_TEXT = (BlockKind.TITLE, BlockKind.ALT)
+VERSION = 1
+_ARRAYS = ("rarities", "weights")
+WORD_CACHE_SIZE = 200_000  # words in the cache: about 30 MB; a crawl never stops finding new ones
+# Share of a page's words: at least half are known on pages in the examples' language, one in twenty in other languages
+KNOWN_LEAST = 0.2
+_TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
+_JUDGING_NO_TEXT = float("-inf")
 
 
 def word_counts(text: str) -> Mapping[str, int]:
@@ -54,9 +61,6 @@ def content_text(title: str, blocks: Blocks, parts: Sequence[Part] | None) -> st
 
 
 # One JSON object. Arrays are base64 of little-endian float32, so that a topic survives writing and reading bit by bit.
-
-VERSION = 1
-_ARRAYS = ("rarities", "weights")
 
 
 def topic_text(topic: Topic) -> str:
@@ -134,13 +138,6 @@ def _interval(fields: Sequence[float]) -> tuple[float, float]:
 
 def _array(written: str) -> Floats32:
     return np.frombuffer(base64.b64decode(written, validate=True), dtype="<f4").astype(np.float32)
-
-
-WORD_CACHE_SIZE = 200_000  # words in the cache: about 30 MB; a crawl never stops finding new ones
-# Share of a page's words: at least half are known on pages in the examples' language, one in twenty in other languages
-KNOWN_LEAST = 0.2
-_TIMES = 1 + np.log(np.arange(1, 1_024))  # 1 + ln of a count
-_JUDGING_NO_TEXT = float("-inf")
 
 
 class Judge:

@@ -38,6 +38,11 @@ NAMES = (
     "degree", "ties", "neighbours_left", "neighbours_right", "text_words",
 )  # fmt: skip
 WINDOW = 4  # words on either side that count as neighbours
+# Least average of a passage; three in four help pages have at most 13, nineteen in twenty abstracts at least 22
+PARAGRAPH_WORDS = 14
+SCALE = 1000  # leaves and borders in the table are integers: thousandths
+DAMPING = 0.85
+GRAPH_WINDOW = 10  # content words, including the word itself, as published
 
 
 def measures(text: Reading, phrases: Candidates, counts: Counts) -> Floats32:
@@ -224,9 +229,6 @@ def _ties(text: Reading, owner: Ints, n: int) -> tuple[Floats, Ints, Ints]:
 
 # Upper limits: 97 of 100 abstracts of the sets are within, 10 of 100 help pages, 15 of 100 long news articles
 PASSAGE_WORDS, PASSAGE_PARAGRAPHS = 320, 6
-# Least average of a passage; three in four help pages have at most 13, nineteen in twenty abstracts at least 22
-PARAGRAPH_WORDS = 14
-SCALE = 1000  # leaves and borders in the table are integers: thousandths
 
 
 def is_passage(text: Reading) -> bool:
@@ -257,9 +259,7 @@ def forest(name: str) -> Forest:
 # As published, except that noun phrases are approximated by runs of content words: part-of-speech taggers exist for few
 # of the languages we crawl. Only candidates that are such runs get a score; others get -inf. Source: Wan and Xiao 2008.
 
-DAMPING = 0.85
 ROUNDS, TOLERANCE = 100, 1e-6
-GRAPH_WINDOW = 10  # content words, including the word itself, as published
 
 
 def singlerank(text: Reading, phrases: Candidates, counts: Counts) -> Floats:

@@ -38,6 +38,18 @@ FRAME_SHARE = 0.5  # a block on this share of a site's pages is boilerplate
 FRAME_PAGES = 3  # with fewer pages boilerplate cannot be detected
 _WORD = re.compile(r"\w+")
 _SHORT_MONTHS = ("may", "mai", "maj", "май")  # other three-letter forms are words of their own: led, sie, lip
+# Function words in any language: untranslated parts of pages are in English, and these have no meaning in others
+_ENGLISH = frozenset({"the", "of", "and", "with", "from", "this", "that", "which"})
+MOST = 5  # words; one in forty of the authors' keywords in quality/keywords is longer
+LONG = 300  # words: in a longer text ...
+# ... a longer phrase counts only if it is repeated. Half of all candidates are not, and are hardly ever keywords
+ONCE = 3
+_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication is invertible
+# held while counting; then keys of a single text so far are dropped, and their count restarts at zero
+MOST_KEYS = 4_000_000
+NAMES = ("tag_begin", "tag_end", "tag_mean", "tag_least", "tag_before", "tag_after", "tag_sum")
+OUTSIDE = -3.0  # log-odds of the positions before the first and after the last word
+SCALE = 100  # weights are stored as integers
 
 
 class Reading(NamedTuple):
@@ -61,10 +73,6 @@ class Reading(NamedTuple):
         """Words as in the text, on one line."""
         pieces = [piece for at in range(start, start + count) for piece in (self.words[at], self.gaps[at])]
         return " ".join("".join(pieces[:-1]).split())
-
-
-# Function words in any language: untranslated parts of pages are in English, and these have no meaning in others
-_ENGLISH = frozenset({"the", "of", "and", "with", "from", "this", "that", "which"})
 
 
 class _Keys(dict[str, int]):
@@ -195,12 +203,6 @@ def _stretch_numbers(ends: Bits) -> npt.NDArray[np.int32]:
 
 Ints = npt.NDArray[np.intp]
 
-MOST = 5  # words; one in forty of the authors' keywords in quality/keywords is longer
-LONG = 300  # words: in a longer text ...
-# ... a longer phrase counts only if it is repeated. Half of all candidates are not, and are hardly ever keywords
-ONCE = 3
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplication is invertible
-
 
 class Candidates(NamedTuple):
     """Distinct phrases of a text (by stems), and their occurrences."""
@@ -266,8 +268,6 @@ def _occurrences(text: Reading) -> tuple[Ints, Ints, Keys]:
     return np.concatenate(places), np.concatenate(counts), np.concatenate(keys)
 
 
-# held while counting; then keys of a single text so far are dropped, and their count restarts at zero
-MOST_KEYS = 4_000_000
 Floats = npt.NDArray[np.float64]
 
 
@@ -327,10 +327,7 @@ def _merge_counts(
 
 TagScores = npt.NDArray[np.float32]
 
-NAMES = ("tag_begin", "tag_end", "tag_mean", "tag_least", "tag_before", "tag_after", "tag_sum")
 BEGIN, FINISH, WITHIN = range(3)  # columns of the result of `tag_words`
-OUTSIDE = -3.0  # log-odds of the positions before the first and after the last word
-SCALE = 100  # weights are stored as integers
 
 
 @cache

@@ -38,6 +38,20 @@ PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # pages per batch of vectors;
 # Pages compared with all others per batch, each of which may share text with hundreds; pairs of pages whose words are
 # compared per batch
 ROWS_AT_ONCE, PAIRS_AT_ONCE = 4_000, 20_000
+DAY_S = 86_400.0
+COPY_DAYS = 30.0  # reprints appear within days; a later page with the same title is a reprint too
+CITE_DAYS = 60.0  # citations are of new pages; older pages need shared words as well
+CUT_COSINE = 0.35  # with less common text the rare words must agree more
+TITLE_WORDS = 0.5  # share of the words of both titles
+# Cosine from which two pages without common text may belong to one story; 99 in 100 pairs of stories on one topic have
+# less
+SAME_STORY = 0.2
+PART_COSINE = 0.1  # below, shared text is a formula (a licence, an agency's note)
+CITE_COSINE = 0.03  # a page that cites a story has at least a name in common with it
+OLD_COSINE = 0.35  # from which an old cited page is part of the story
+NEIGHBOURS_MOST = 60  # of a page, compared with one another
+LEAST_WORDS = 15  # a shorter page has too few words for a test
+LEAST_SITES = 2  # a story on a single site did not spread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,25 +172,12 @@ def _is_distinctive(row: Ints32, column: Ints, distinct: int, sites: Ints32) -> 
     return (pages <= PAGES_OF_SHINGLE) & (pages <= A_SITE * on_sites)
 
 
-DAY_S = 86_400.0
-COPY_DAYS = 30.0  # reprints appear within days; a later page with the same title is a reprint too
-CITE_DAYS = 60.0  # citations are of new pages; older pages need shared words as well
 # A story ends after a gap without publications, as long as for citations. A year after its first page a new story
 # begins: otherwise monthly figures under one title would be one story of many years
 GAP_DAYS, STORY_DAYS = CITE_DAYS, 365.0
 COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the shorter text, and rare words in common
-CUT_COSINE = 0.35  # with less common text the rare words must agree more
-TITLE_WORDS = 0.5  # share of the words of both titles
-# Cosine from which two pages without common text may belong to one story; 99 in 100 pairs of stories on one topic have
-# less
-SAME_STORY = 0.2
-PART_COSINE = 0.1  # below, shared text is a formula (a licence, an agency's note)
-CITE_COSINE = 0.03  # a page that cites a story has at least a name in common with it
-OLD_COSINE = 0.35  # from which an old cited page is part of the story
 # ratio to the second best story of a page with parts of several: for two stories, for more
 STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0
-NEIGHBOURS_MOST = 60  # of a page, compared with one another
-LEAST_WORDS = 15  # a shorter page has too few words for a test
 
 Pair = tuple[int, int]
 
@@ -553,8 +554,6 @@ def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple
 # page joins its story. A page belongs to at most one story: of several candidates, the one with which it shares most
 # words. A page with parts of several stories, none dominant, is a digest and joins none; otherwise weekly lists of
 # links would merge all stories.
-
-LEAST_SITES = 2  # a story on a single site did not spread
 
 
 def find_stories(

@@ -21,6 +21,29 @@ from periplus_topics.analyse.judging import WORD_CHARS, Judge, word_counts
 from periplus_topics.model import Example, ExampleMark, TellingWord, Topic, TopicReport, TopicScores
 
 STEEPEST = 8.0  # separable examples would make it infinite, and pages of other sources are less certain
+RESAMPLES = 100  # with another seed the mean threshold then moves by less than 0.02 standard deviations
+LEAST_TEXTS = 2  # a word of a single text does not generalise
+WORDS_MOST = 60_000  # most frequent words: a model of 1 MB; beyond, words occur in two or three of 4,000 pages
+ROUNDS = 30  # of L-BFGS
+TOLERANCE = 1e-4  # relative, of the loss: scores correlate by 0.99999 with those of 1e-10, in a quarter of the time
+SEEN_LEAST = 100  # fewer unlabelled pages are too few to estimate the share of positives
+RARER = 3.0  # assumed ratio of negatives to those among the examples
+RAREST = 4.0  # limit of the estimated ratio of the examples' share of positives to that of the background
+SHARE_ROUNDS = 50  # of the estimate
+CURVE = (10, 30, 100, 300, 1_000)  # positive examples; each point needs 50 % more for testing
+CURVE_FEWEST_LEFT = 10
+TELLING = 20  # words of each class
+HELD_OUT_LEAST = 5  # least examples of a source for testing on it
+COMMON_COST = 10.0
+COMMON_WORDS = 50  # most frequent words of all texts: in every language nearly all are function words
+# F of the common words alone; quality/relevance --style: .41 to .90 if both classes are from one source, .98 and 1 if
+# not
+COMMON_TELL = 0.92
+MARK_SHARES = (0.9, 0.1)  # a word on at least this share of one class and at most that share of the other is a mark
+MARKS_FEWEST = 3  # one or two may belong to the topic
+LENGTHS_APART = 4.0  # ratio of the median lengths of both classes
+RECALL_LOSS = 0.15  # recall lost on a source that was left out
+FEW = 10  # least examples of each class for the other warnings
 
 
 def scores_of(truth: Mask, chances: Floats, rarity: float = 1.0) -> TopicScores:
@@ -60,9 +83,6 @@ def best_threshold(truth: Mask, scores: Floats, rarity: float = 1.0) -> float:
     f[:-1][ranked[:-1] == ranked[1:]] = 0.0  # pages with equal scores cannot be separated
     best = int(f.argmax())
     return float(ranked[best] if best + 1 == len(ranked) else ranked[best + 1] + (ranked[best] - ranked[best + 1]) / 10)
-
-
-RESAMPLES = 100  # with another seed the mean threshold then moves by less than 0.02 standard deviations
 
 
 def resamples(labels: Mask) -> Iterator[Ints]:
@@ -146,9 +166,6 @@ def steepness_of(truth: Mask, distances: Floats) -> float:
 
 Counts = Mapping[str, int]
 
-LEAST_TEXTS = 2  # a word of a single text does not generalise
-WORDS_MOST = 60_000  # most frequent words: a model of 1 MB; beyond, words occur in two or three of 4,000 pages
-
 
 class Space(NamedTuple):
     """The vocabulary, ascending, with smoothed inverse document frequencies ln((1 + n) / (1 + texts with it)) + 1.
@@ -196,9 +213,6 @@ def rows_of(texts: Sequence[Counts], space: Space) -> csr_array:
 # A linear support vector machine with squared hinge and ridge, solved by L-BFGS. It is strictly convex, so the weights
 # do not depend on the solver.
 
-ROUNDS = 30  # of L-BFGS
-TOLERANCE = 1e-4  # relative, of the loss: scores correlate by 0.99999 with those of 1e-10, in a quarter of the time
-
 
 class LinearWeights(NamedTuple):
     """The score of a row is row @ words + bias."""
@@ -231,10 +245,6 @@ def fit(rows: csr_array, labels: Mask, cost: float = 1.0) -> LinearWeights:
 # assumed. With three times as many negatives as among the examples, F is .78 (.75 without the correction), with
 # positives of other branches .76 (.75). The second threshold alone has .79 and .60. Measured by `quality/relevance`.
 
-SEEN_LEAST = 100  # fewer unlabelled pages are too few to estimate the share of positives
-RARER = 3.0  # assumed ratio of negatives to those among the examples
-RAREST = 4.0  # limit of the estimated ratio of the examples' share of positives to that of the background
-SHARE_ROUNDS = 50  # of the estimate
 # Folds of the cross-validation; with more than MANY examples fewer, since the folds then differ little
 FOLDS, FEWER_FOLDS, MANY = 5, 3, 3_000
 
@@ -351,21 +361,6 @@ def _chances(distances: Floats) -> Floats:
 # is .99 on the examples, and the topic fails elsewhere. Four warning signs: function words alone separate the examples;
 # a few words are on nearly all pages of one class; texts of one class are much longer; a source of positives is not
 # recognised when it was left out.
-
-CURVE = (10, 30, 100, 300, 1_000)  # positive examples; each point needs 50 % more for testing
-CURVE_FEWEST_LEFT = 10
-TELLING = 20  # words of each class
-HELD_OUT_LEAST = 5  # least examples of a source for testing on it
-COMMON_COST = 10.0
-COMMON_WORDS = 50  # most frequent words of all texts: in every language nearly all are function words
-# F of the common words alone; quality/relevance --style: .41 to .90 if both classes are from one source, .98 and 1 if
-# not
-COMMON_TELL = 0.92
-MARK_SHARES = (0.9, 0.1)  # a word on at least this share of one class and at most that share of the other is a mark
-MARKS_FEWEST = 3  # one or two may belong to the topic
-LENGTHS_APART = 4.0  # ratio of the median lengths of both classes
-RECALL_LOSS = 0.15  # recall lost on a source that was left out
-FEW = 10  # least examples of each class for the other warnings
 
 
 def assess(model: TrainedTopic, examples: Examples) -> Topic:

@@ -48,6 +48,11 @@ SUBJECT_PAGES = 1_000  # per site
 HEADINGS = 2  # factor of candidates per result: some are headings such as "Introduction"
 LEAST_SITE_PAGES = 5  # minimum of pages per site
 _NO_PROSE = frozenset({BlockKind.CODE, BlockKind.ALT, BlockKind.LINK, BlockKind.TITLE})
+VERSION = 1  # of the cache file and of the code that computes its contents
+FRAME_PAGES = 12  # pages of a site compared to find its repeated text
+# share of its text that a page has in common with an earlier one, above which it counts as a copy of it
+COPY = 0.5
+PAGES_READ = 3  # pages of a story used for its sentence and keywords
 
 
 class KeywordFinder:
@@ -160,13 +165,8 @@ def content_text(page: PageBlocks) -> str:
     return "\n\n".join([*title, *(prose or page.blocks.texts())])
 
 
-VERSION = 1  # of the cache file and of the code that computes its contents
 # per story. Up to half of all keywords are dates, counts and the like; half of the printable ones are parts of others.
 KEYWORDS, KEYWORDS_PRINTABLE, KEYWORDS_ASKED = 5, 12, 24
-FRAME_PAGES = 12  # pages of a site compared to find its repeated text
-# share of its text that a page has in common with an earlier one, above which it counts as a copy of it
-COPY = 0.5
-PAGES_READ = 3  # pages of a story used for its sentence and keywords
 
 
 Description = tuple[str, Sequence[str], Sequence[tuple[str, float]]]

@@ -46,6 +46,13 @@ from periplus_topics.present.stories import edition_values
 from periplus_topics.store import when_stored, write_file
 
 MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
+JUDGE_BATCH_PAGES = 500  # pages whose texts are in memory at a time
+PICTURE_BEGIN = 16  # bytes that identify the image format
+PICTURE_BYTES = 2_000_000  # limit for an editor's picture
+FOLDER = "portals"  # within the collection's folder
+ENTRIES_MOST = 2_000  # stored per kind: an editor reads fewer
+KINDS = ("waiting", "published", "hidden")
+PORTAL_FOLDER = FOLDER  # within the collection's folder
 
 
 @frozen
@@ -131,11 +138,6 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
             (folder / path).parent.rmdir()
 
 
-JUDGE_BATCH_PAGES = 500  # pages whose texts are in memory at a time
-PICTURE_BEGIN = 16  # bytes that identify the image format
-PICTURE_BYTES = 2_000_000  # limit for an editor's picture
-
-
 def relevance_of(
     connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]
 ) -> dict[Url, float]:
@@ -201,10 +203,6 @@ def _influential(stories: Stories, most: int) -> list[SiteKey]:
 
 # Gathering reads all pages of a collection. `portal show` and `portal build` store the result in
 # `portals/NAME.review.json`; this section applies later decisions to it.
-
-FOLDER = "portals"  # within the collection's folder
-ENTRIES_MOST = 2_000  # stored per kind: an editor reads fewer
-KINDS = ("waiting", "published", "hidden")
 
 
 @frozen
@@ -356,7 +354,6 @@ def _sites(gathered: Mapping[str, object], entries: list[ReviewEntry], decided: 
     )  # fmt: skip
 
 
-PORTAL_FOLDER = FOLDER  # within the collection's folder
 _ENTRY, _SITE = False, True
 # effect of each verb on an entry and on a site; None: removes the decision
 VERBS: dict[str, dict[bool, EditorVerdict | None]] = {

@@ -55,6 +55,8 @@ from periplus_topics.model import (
 from periplus_topics.present.stories import write_stories_json
 from periplus_topics.store import write_file
 
+CACHED_COLLECTIONS = 4  # collections whose stories are cached, about 1 kB per page
+
 
 @frozen
 class ReadingRequest:
@@ -260,8 +262,6 @@ def influence(
 
 
 # Stored stories: `results/stories.json` has the format of `periplus stories --json`.
-
-CACHED_COLLECTIONS = 4  # collections whose stories are cached, about 1 kB per page
 
 
 def stories_file(folder: Path) -> Path:

@@ -37,6 +37,11 @@ from periplus_topics.schedule.policy import HarvestTally, Judge, TopicalPolicy
 from periplus_topics.schedule.queue import WEIGHED, make_queue
 
 _log = logging.getLogger(__name__)
+KIND = "topical"  # kind of run
+STORED_EACH_S = 300.0  # interval for a database, since each append updates the copy
+# no limits of scope, since topics cross sites; no sitemaps, since they do not describe pages
+DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
+QUANTUM = 1_000_000  # the queue allocates pages, not the frontier
 
 
 class HarvestPoint(NamedTuple):
@@ -92,13 +97,6 @@ def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
             points.pop()
         points.append(point)
     return points
-
-
-KIND = "topical"  # kind of run
-STORED_EACH_S = 300.0  # interval for a database, since each append updates the copy
-# no limits of scope, since topics cross sites; no sitemaps, since they do not describe pages
-DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
-QUANTUM = 1_000_000  # the queue allocates pages, not the frontier
 
 
 @frozen

@@ -39,6 +39,12 @@ WORDS_SHARE = 0.5  # least share of the best score: pages that mention a word in
 FILE_BYTES = 20_000_000  # read from an example file; books have 1 MB
 FILES_MOST = 50_000
 PAGE_FILES = "https://files.invalid/"  # base URL for files, so that their extensions are recognised
+FOLDER = "topics"
+BACKGROUND = 2_000  # unselected pages used for the distribution of scores; with more, the median is the same
+# unlabelled pages used as negatives per positive example, if no negatives are given; more do not help
+AS_NEGATIVES = 5
+BEGINNING_CHARS = 300  # shown of a page
+_NAME = re.compile(r"\w[\w-]{0,63}")
 
 
 def examples_from(collection: Collection, specs: Iterable[str], positive: bool, watch: Watch) -> Iterator[Example]:
@@ -154,13 +160,6 @@ def text_of_file(file: Path) -> str:
 
 # A topic is stored in the collection's folder `topics`: NAME.json (the topic), NAME.examples.gz (its examples), and
 # NAME.labels.jsonl if pages were labelled; each answer is appended at once and survives a kill.
-
-FOLDER = "topics"
-BACKGROUND = 2_000  # unselected pages used for the distribution of scores; with more, the median is the same
-# unlabelled pages used as negatives per positive example, if no negatives are given; more do not help
-AS_NEGATIVES = 5
-BEGINNING_CHARS = 300  # shown of a page
-_NAME = re.compile(r"\w[\w-]{0,63}")
 
 
 class TopicOrder(NamedTuple):

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
 # `periplus keywords`: what pages, sites and answers are about, at a glance.
 
 KEYWORD_METHODS = ("learnt", "singlerank")
+INFLUENCE_FORMATS = ("text", "json", "csv", "svg", "html")
+SAID_ENTRIES = 20_000  # from which on the choice is not there at once
+POSTS_SHARE = 0.1  # share of all posts that --cost posts reads without a budget
+_PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#", "…": "..."})
+WIDEST = 120  # columns
+INDENT = " " * 10  # under an entry's key
 
 
 @click.command()
@@ -147,10 +153,6 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
 
 # `periplus influence`: the few sites that one would read to see most of the news.
 
-INFLUENCE_FORMATS = ("text", "json", "csv", "svg", "html")
-SAID_ENTRIES = 20_000  # from which on the choice is not there at once
-POSTS_SHARE = 0.1  # share of all posts that --cost posts reads without a budget
-
 
 @click.command()
 @collection_option
@@ -220,9 +222,6 @@ def influence(collection: Place | None, format: str, output: Path | None, **flag
                 out.write((line.translate(_PLAIN) if plain else line) + "\n")
 
 
-_PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#", "…": "..."})
-
-
 def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
     """Cascades of the file, or of the stories in the collection. Raises UsageError without any."""
     from periplus_topics.api.stories import cascades_from, stories_of
@@ -243,10 +242,6 @@ def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
     if len(given.offsets) < 2:
         raise UsageError(where)
     return given
-
-
-WIDEST = 120  # columns
-INDENT = " " * 10  # under an entry's key
 
 
 # what a portal is to be: for `create` and `change`

@@ -43,6 +43,14 @@ ORDER_WORDS = {
     Order.LINKS: "by links between the sites, if dates are unknown",
     Order.FIRST_SEEN: "by when the crawl found them, without dates or links",
 }
+MOST_SITES = 5  # of a story, on a page of many
+MOST_KEYWORDS = 4  # the same
+STALE_S = 7 * 86_400.0  # without a story for so long, the front page says so
+MOST_TITLES = 3  # of a week, in the list of weeks
+STRIP_PX = 120, 5  # length of a story's line of time, and how far its marks stay from the ends
+_PICTURES = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
+ENTRIES_MOST = 50  # newest of the stories: readers poll, and remember what they saw
+TEXT_SITES = 10
 
 
 def name_of(site: str) -> str:
@@ -95,19 +103,11 @@ def period(period_s: float) -> str:
 
 FRONT, STYLE = "index.html", "portal.css"
 ATOM, JSON_FEED, OPML = "feed.atom", "feed.json", "sources.opml"
-MOST_SITES = 5  # of a story, on a page of many
-MOST_KEYWORDS = 4  # the same
 MARGIN_SITES, MARGIN_WEEKS, MARGIN_WORDS = 8, 6, 14  # in the margin
-STALE_S = 7 * 86_400.0  # without a story for so long, the front page says so
-MOST_TITLES = 3  # of a week, in the list of weeks
-STRIP_PX = 120, 5  # length of a story's line of time, and how far its marks stay from the ends
 
 
 def story_path(entry: Entry) -> str:
     return f"story/{entry.key}.html"
-
-
-_PICTURES = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF87a", "gif"), (b"GIF89a", "gif"))
 
 
 def picture_type(picture: bytes) -> str:
@@ -249,9 +249,6 @@ def _picture(entry: Entry) -> str:
 
 
 # Sources: RFC 4287 (Atom); JSON Feed 1.1; OPML 2.0.
-
-ENTRIES_MOST = 50  # newest of the stories: readers poll, and remember what they saw
-TEXT_SITES = 10
 
 
 def feed_id(edition: Edition, key: str = "") -> str:

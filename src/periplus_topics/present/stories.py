@@ -54,6 +54,37 @@ ORDER_WORDS = {
 }
 OWN = "periplus_topics.present"
 _DAY_S = 86_400.0
+LANES_MOST = 60  # sites drawn; later sites share the last lane
+NAME_SIGNS = 27
+_TICKS = (
+    (0, "source"),
+    (3600, "1 h"),
+    (6 * 3600, "6 h"),
+    (86_400, "1 day"),
+    (3 * 86_400, "3 days"),
+    (7 * 86_400, "1 week"),
+    (30 * 86_400, "1 month"),
+    (365 * 86_400, "1 year"),
+)
+_CLOCK = ", %H:%M UTC"
+_SCALE_S = 1800.0  # the axis is linear up to about half an hour, logarithmic from there on
+_KINDS = {Order.DATES: "teal dot", Order.LINKS: "teal", Order.FIRST_SEEN: "teal hollow"}
+GOALS = {
+    Objective.DL: "detect the most stories",
+    Objective.DT: "detect stories the earliest",
+    Objective.PA: "detect stories before most sites have them",
+}
+SHARES = {
+    Objective.DL: "of the stories",
+    Objective.DT: "of the time that could be saved",
+    Objective.PA: "of the sites that could be ahead of",
+}
+_COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
+SIZE = (900, 440)
+_PAGE_STYLE = """
+svg.part { width: 9rem; height: .7rem; } svg.part rect { fill: #2f7f86; }
+figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
+"""
 
 
 def stories_lines(stories: Stories, width: int, most: int) -> list[str]:
@@ -164,23 +195,8 @@ def _entry_json(entry: Entry, kind: str) -> JsonObject:
     }  # fmt: skip
 
 
-LANES_MOST = 60  # sites drawn; later sites share the last lane
 WIDTH, TOP, LANE, FOOT = 1000, 96, 26, 44
 LEFT, RIGHT = 190, 960
-NAME_SIGNS = 27
-_TICKS = (
-    (0, "source"),
-    (3600, "1 h"),
-    (6 * 3600, "6 h"),
-    (86_400, "1 day"),
-    (3 * 86_400, "3 days"),
-    (7 * 86_400, "1 week"),
-    (30 * 86_400, "1 month"),
-    (365 * 86_400, "1 year"),
-)
-_CLOCK = ", %H:%M UTC"
-_SCALE_S = 1800.0  # the axis is linear up to about half an hour, logarithmic from there on
-_KINDS = {Order.DATES: "teal dot", Order.LINKS: "teal", Order.FIRST_SEEN: "teal hollow"}
 _LINK, _COPY = "bow", "bow copy"
 _KEYS = (
     Key("placed by dates", "circle", _KINDS[Order.DATES]),
@@ -260,19 +276,6 @@ def _dot(story: Story, place: int, spot: complex) -> str:
     hint = f"{visible(page.title)}\n{visible(page.url)}\n{when}"
     dot = element("circle", _KINDS[page.order], cx=spot.real, cy=spot.imag, r=5 if place else 7)
     return page_link(page.url, dot, hint)
-
-
-GOALS = {
-    Objective.DL: "detect the most stories",
-    Objective.DT: "detect stories the earliest",
-    Objective.PA: "detect stories before most sites have them",
-}
-SHARES = {
-    Objective.DL: "of the stories",
-    Objective.DT: "of the time that could be saved",
-    Objective.PA: "of the sites that could be ahead of",
-}
-_COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 
 
 def influence_lines(
@@ -358,13 +361,6 @@ def write_influence_json(
             "most_posts": _last(ahead.most_posts),
         }  # fmt: skip
     out.write(json_text(whole))
-
-
-SIZE = (900, 440)
-_PAGE_STYLE = """
-svg.part { width: 9rem; height: .7rem; } svg.part rect { fill: #2f7f86; }
-figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
-"""
 
 
 def write_coverage_svg(

@@ -15,6 +15,10 @@ PULL = 5.0  # ridge penalty towards the initial weights; 1 forgets them too soon
 ROWS = 1_024  # pages learned from; with more, every second page, every fourth, and so on
 FITTED_LEAST, FITTED_GROWTH = 16, 32  # fitted again when the number of read pages has grown by 1/32, as the queue is
 NEWTON_STEPS, HALVINGS = 8, 8  # the gradient is then below .01, from any start
+DOUBT = 5.0  # weight of the prior of a trait's worth, in pages
+NOISE = 0.05  # minimum variance of a trait's pages
+USUAL_SIZE = 0.3  # prior mean of ln(1 + size), where size is the number of pages that a page leads to
+USUAL_PAGES = 5.0  # its weight, in pages
 
 
 def chances_of(odds: Floats) -> Floats:
@@ -77,12 +81,6 @@ def fit_from(start: Floats, rows: Floats, labels: Mask) -> Floats:
                 weights, least = moved, lost
                 break
     return weights
-
-
-DOUBT = 5.0  # weight of the prior of a trait's worth, in pages
-NOISE = 0.05  # minimum variance of a trait's pages
-USUAL_SIZE = 0.3  # prior mean of ln(1 + size), where size is the number of pages that a page leads to
-USUAL_PAGES = 5.0  # its weight, in pages
 
 
 @dataclass(slots=True)

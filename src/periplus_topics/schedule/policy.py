@@ -36,16 +36,6 @@ FADING = 0.5
 RELEVANT = 0.5  # pages of at least this worth are relevant
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _DIGITS = re.compile(r"\d+")
-
-
-class Pointer(NamedTuple):
-    """A link as evidence for its target."""
-
-    target: Url
-    words: str  # the anchor text
-    promise: float  # relevance of the words, 0 to 1
-
-
 NAMES = (
     *(
         "always",
@@ -64,6 +54,17 @@ NAMES = (
 # Fitted by logistic regression on crawls of six topics of a text graph and of two synthetic webs, none of which are
 # among the reported ones: docs/topical-crawl.md. They are the initial weights of a crawl, which learns its own.
 WEIGHTS = np.array([-1.45, 0.29, 1.41, -0.26, -0.28, 0.56, 0.6, 1.9, 0.15, 0.3, 0.8, 1.25, -0.15, 0.2, 3.84, -0.86])
+EXPLORING = 0.1  # premium of a page without read siblings, as a share of the mean worth
+WINDOW = 500  # pages of the recent harvest rate; the rate since the start depends on the seeds
+MOST_HOSTS = 256  # hosts leased at a time: each commit writes the state of all
+
+
+class Pointer(NamedTuple):
+    """A link as evidence for its target."""
+
+    target: Url
+    words: str  # the anchor text
+    promise: float  # relevance of the words, 0 to 1
 
 
 @dataclass(slots=True)
@@ -355,9 +356,6 @@ def _word_odds(seen: TopicalPages, slots: Ints, prior: float) -> Floats:
     return np.where(slots < WORD_SLOTS, odds, 0.0)
 
 
-EXPLORING = 0.1  # premium of a page without read siblings, as a share of the mean worth
-
-
 def expected_relevance(seen: TopicalPages, numbers: Ints) -> Floats:
     """The expected share of relevant pages when fetching this page, or this page and the pages that it leads to.
 
@@ -419,9 +417,6 @@ def take_page(queue: TopicalQueue, host: HostKey) -> Url | None:
         queue.drop(url)
     return url
 
-
-WINDOW = 500  # pages of the recent harvest rate; the rate since the start depends on the seeds
-MOST_HOSTS = 256  # hosts leased at a time: each commit writes the state of all
 
 Judge = Callable[[Sequence[str]], Floats]  # how relevant texts are, 0 to 1
 

@@ -35,6 +35,12 @@ THRESHOLD = 3
 NARROWNESS = 5.0
 STEP, LEAST, MOST = 1.25, 1.0, 10.0
 WINDOW = 100
+SHORT_LIST = 32
+GROWTH = 32  # all pages are scored again when the number of read pages has grown by 1/32
+QUEUE_LEAST = 16  # but not before so many further pages
+MOST_ANEW = 50_000  # scoring a million pages each time would take a minute
+CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
+LOWEST = -np.inf
 
 
 @dataclass(slots=True)
@@ -161,13 +167,6 @@ class SiteWaits:
 # before its next page is taken. When the number of read pages has grown by 1/32, all pages are scored again; if more
 # than MOST_ANEW wait, only the best MOST_ANEW, and all when the number has doubled. So orders whose scores change only
 # with links (best first) are exact.
-
-SHORT_LIST = 32
-GROWTH = 32  # all pages are scored again when the number of read pages has grown by 1/32
-QUEUE_LEAST = 16  # but not before so many further pages
-MOST_ANEW = 50_000  # scoring a million pages each time would take a minute
-CHUNK = 1 << 14  # pages scored at once: their evidence takes some 10 MB
-LOWEST = -np.inf
 
 
 @dataclass(slots=True)

@@ -44,6 +44,9 @@ PREVIEW = (
     "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action "
     "'none'; sandbox allow-same-origin"
 )
+LINE_CHARS = 300  # of a title or lead
+# (default, minimum, maximum), as in `periplus portal create`
+_PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
 
 
 def portals(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
@@ -319,8 +322,6 @@ def download(request: Request) -> Response:
 
 # Commands for the forms. Input is not trusted: see `periplus.jobs.presets`.
 
-LINE_CHARS = 300  # of a title or lead
-
 
 def renewal(portal: str, collection: str) -> JobOrder:
     """The jobs of a schedule that refreshes the collection and then rebuilds its portal."""
@@ -329,10 +330,6 @@ def renewal(portal: str, collection: str) -> JobOrder:
 
 def build_command(portal: str, collection: str) -> tuple[str, ...]:
     return ("portal", "build", portal, "-c", collection)
-
-
-# (default, minimum, maximum), as in `periplus portal create`
-_PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
 
 
 def portal_of(form: Form, created: float) -> Portal:

@@ -52,6 +52,12 @@ BLOCKS, BLOCK_CHARS = 6, 500  # of a page that is to be labelled: what one reads
 HISTORY = 8  # answers of a session that are shown
 READ_S = 5.0
 ANSWERS = {"yes": True, "no": False}
+# pages fetched from the given sites before the topic is learned; thirty pages on the topic among them are enough
+FOLLOW_FIRST = 300
+FOLLOW_PAGES = 2_000  # default of a topical crawl
+WORDS_CHARS = 500
+EXAMPLES_MOST = 200  # lines in a form
+EXAMPLE_CHARS = 2_000
 
 
 @frozen
@@ -291,13 +297,6 @@ def _take_answer(session: Labelling, what: str, url: str) -> None:
 
 
 # Commands for the forms. Input is not trusted: see `periplus.jobs.presets`.
-
-# pages fetched from the given sites before the topic is learned; thirty pages on the topic among them are enough
-FOLLOW_FIRST = 300
-FOLLOW_PAGES = 2_000  # default of a topical crawl
-WORDS_CHARS = 500
-EXAMPLES_MOST = 200  # lines in a form
-EXAMPLE_CHARS = 2_000
 
 
 def _follow(form: Form, starts: tuple[Url, ...], folder: str, further: tuple[str, ...]) -> JobRequest:

@@ -34,6 +34,37 @@ links: | » · and others.
 _STOPS = ".!?…。！？।؟։;"
 _COMMAS = ",:،、，：；"
 _MARKS = "|»›«‹•·→←↑↓©®™/\\▶►>*#"
+_PATH_CACHE_SIZE = 16_384  # paths: those of about a hundred sites, 1 kB each
+DEEPEST = 24  # containers of a block that are examined, innermost first; real pages nest 5 to 20 deep
+_KEY_BYTES = 8
+_DIGITS = re.compile(r"\d+")
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
+_NAMES = re.compile(r"[#.].*")
+_MENUS = frozenset(("breadcrumb", "breadcrumbs", "nav", "navbar", "navfooter", "navheader", "navigation", "pagination"))
+_CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
+_COMMENTS = re.compile(
+    r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
+    r"stream|text|thread|tree|wrap|wrapper)?|commentaires?|commenti|comentarios?|disqus|dsq|koment|komentar\w?|"
+    r"komentarz[ey]?|kommentare?|opini[ae]|reacties"
+)
+# Beside one of these words, a name with "comment" means their number, a list of the latest, or another kind of note
+_NO_COMMENTS = frozenset((
+    "closed", "count", "counts", "deprecation", "latest", "liczba", "link", "links", "most", "number", "open",
+    "popular", "rank", "recent", "tab", "tabs", "top", "width",
+))  # fmt: skip
+_CONTROLS = frozenset((
+    "<form", "captcha", "commentform", "form", "login", "pagination", "related", "respond", "rules", "sidebar",
+))  # fmt: skip
+_UNITS = (b"table", b"dl")
+MOST_TEXTS = 65_536  # texts counted per site, 12 bytes each when stored; beyond this the rarest are dropped
+MOST_PATHS = 8_192
+_PATH_BYTES = 300  # in memory, per path: a list, three numbers, a key
+_FORMAT = b"SE2\n"
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd: 2**64 divided by the golden ratio
+_LEAST_PLACES = 255  # for a site without data
+_NO_TEXTS = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
+_APART = 3  # padding between pages in `around`: its reach
+_IS_APART = np.frombuffer(IS_APART, dtype=np.bool)
 
 
 @cache
@@ -58,32 +89,11 @@ def _counter() -> BlockCounter:
     return BlockCounter(table.data, lower.data, DIGIT)
 
 
-_PATH_CACHE_SIZE = 16_384  # paths: those of about a hundred sites, 1 kB each
-DEEPEST = 24  # containers of a block that are examined, innermost first; real pages nest 5 to 20 deep
-_KEY_BYTES = 8
-_DIGITS = re.compile(r"\d+")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
-_NAMES = re.compile(r"[#.].*")
 _digest = xxhash.xxh3_64_intdigest
 
 
 # Roles that the elements of a path give a block; CONTROL is a control within comments, MENU is beside content
 CAPTION, COMMENT, CONTROL, MENU = 1, 2, 4, 8
-_MENUS = frozenset(("breadcrumb", "breadcrumbs", "nav", "navbar", "navfooter", "navheader", "navigation", "pagination"))
-_CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
-_COMMENTS = re.compile(
-    r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"
-    r"stream|text|thread|tree|wrap|wrapper)?|commentaires?|commenti|comentarios?|disqus|dsq|koment|komentar\w?|"
-    r"komentarz[ey]?|kommentare?|opini[ae]|reacties"
-)
-# Beside one of these words, a name with "comment" means their number, a list of the latest, or another kind of note
-_NO_COMMENTS = frozenset((
-    "closed", "count", "counts", "deprecation", "latest", "liczba", "link", "links", "most", "number", "open",
-    "popular", "rank", "recent", "tab", "tabs", "top", "width",
-))  # fmt: skip
-_CONTROLS = frozenset((
-    "<form", "captcha", "commentform", "form", "login", "pagination", "related", "respond", "rules", "sidebar",
-))  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)  # frozen, it takes 3 us longer to create, and sites have many ids
@@ -128,7 +138,6 @@ def facts(path: str) -> PathFacts:
 
 
 _NO_PATH = PathFacts(0, 0, b"", (), 0, 0)
-_UNITS = (b"table", b"dl")
 
 
 @lru_cache(maxsize=_PATH_CACHE_SIZE)
@@ -158,12 +167,6 @@ def _step(step: str) -> PathStep:
     words = ("<" + name, *sorted(named))
     of_path = folded.encode("utf-8", "surrogatepass"), name.encode("utf-8", "surrogatepass")
     return PathStep(*of_path, words, _roles_of(words), not _CONTROLS.isdisjoint(words))
-
-
-MOST_TEXTS = 65_536  # texts counted per site, 12 bytes each when stored; beyond this the rarest are dropped
-MOST_PATHS = 8_192
-_PATH_BYTES = 300  # in memory, per path: a list, three numbers, a key
-_FORMAT = b"SE2\n"
 
 
 class Traces(NamedTuple):
@@ -220,9 +223,6 @@ def mix_digests(digests: Unsigned64, others: Unsigned64) -> Unsigned64:
     pairs = (digests ^ (others * _MIXER)) * _MIXER
     pairs ^= pairs >> np.uint64(32)
     return np.maximum(pairs, 1)
-
-
-_MIXER = np.uint64(0x9E3779B97F4A7C15)  # odd: 2**64 divided by the golden ratio
 
 
 class TextPages:
@@ -288,10 +288,6 @@ class TextPages:
             often = pages > least
             digests, pages, least = digests[often], pages[often], 2 * least
         self._fill(digests, pages, 0)
-
-
-_LEAST_PLACES = 255  # for a site without data
-_NO_TEXTS = np.zeros(0, dtype=np.uint64), np.zeros(0, dtype=np.int32)
 
 
 class SiteEvidence:
@@ -401,9 +397,6 @@ def _most_frequent(paths: dict[int, list[int]], most: int) -> dict[int, list[int
     return paths
 
 
-_APART = 3  # padding between pages in `around`: its reach
-
-
 class Pages:
     """One or more non-empty pages side by side: their blocks, distinct paths, and the containers of the paths.
 
@@ -507,9 +500,6 @@ class Pages:
 def roles_of(traces: Traces) -> Unsigned8:
     """The roles of each block."""
     return np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
-
-
-_IS_APART = np.frombuffer(IS_APART, dtype=np.bool)
 
 
 def words_of(counts: Ints32, kinds: Unsigned8) -> Floats32:

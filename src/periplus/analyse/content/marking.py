@@ -49,6 +49,16 @@ from periplus.model.page import (
 _BODY, _MAIN = POSITION_CODES[Position.BODY], POSITION_CODES[Position.MAIN]
 _HEADING = BLOCK_KIND_CODES[BlockKind.HEADING]
 FARTHEST = 4  # standard deviations from the mean: inputs are clipped there
+SURE_PAGES = (
+    8  # other pages of the site; two or three of a shop share part of their content, which is too little evidence
+)
+STRONG_WORDS = 10  # least of a block that can begin or end the content
+_MEASURING_BATCH = 8_192  # blocks per batch of measuring, thirty pages or one large one: 6 MB of numbers
+_SCORING_BATCH = 8_192  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
+UNIT_SHARE = 0.15  # least share of the words of a table that are judged content, for all of it to be content
+UNIT_BLOCKS = 3  # smaller ones are judged block by block
+LONG_WORDS = 15  # outside links: a long block
+KEPT_SHARE = 0.2  # least words of the content, relative to the words of long blocks
 
 
 class Forest(NamedTuple):
@@ -159,12 +169,6 @@ def _share(odds: Floats32) -> Floats32:
     return (1 / (1 + np.exp(-np.clip(odds, -30, 30)))).astype(np.float32)
 
 
-SURE_PAGES = (
-    8  # other pages of the site; two or three of a shop share part of their content, which is too little evidence
-)
-STRONG_WORDS = 10  # least of a block that can begin or end the content
-
-
 def measures_of(pages: Pages, score: Floats32) -> list[Floats32]:
     """Measures of the blocks from the score of each block by the forest, 0 to 1."""
     words = np.maximum(pages.words, 0.1).astype(np.float32)
@@ -222,10 +226,6 @@ def _all_mass(pages: Pages, mass: Floats32) -> Floats:
     return np.maximum(pages.totals(mass).astype(np.float64), 1e-3)
 
 
-_MEASURING_BATCH = 8_192  # blocks per batch of measuring, thirty pages or one large one: 6 MB of numbers
-_SCORING_BATCH = 8_192  # blocks per batch of scoring: below this the overhead of NumPy calls dominates
-
-
 class PageContext(NamedTuple):
     """A page and its site's statistics."""
 
@@ -275,12 +275,6 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     for page, scores in _scores_of_each(pages):
         is_content = _with_long_blocks(page, _with_whole_units(page, scores > threshold)) if page.blocks else scores > 1
         yield name_parts(page.blocks, page.traces, is_content, page.seen, page.publication)
-
-
-UNIT_SHARE = 0.15  # least share of the words of a table that are judged content, for all of it to be content
-UNIT_BLOCKS = 3  # smaller ones are judged block by block
-LONG_WORDS = 15  # outside links: a long block
-KEPT_SHARE = 0.2  # least words of the content, relative to the words of long blocks
 
 
 def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:

@@ -26,6 +26,62 @@ from periplus.store.sqlite.reading import Follow
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import host_key
 
+# URLs per transaction: takes about a second, during which other writers wait but readers do not
+BATCH = 5_000
+TABLES = """
+CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, leaves INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0);
+CREATE TEMP TABLE orphan (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
+CREATE TEMP TABLE doomed_visit (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
+CREATE TEMP TABLE doomed_body (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
+CREATE TEMP TABLE doomed_entry (host_id INTEGER, priority INTEGER, seq INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (host_id, priority, seq)) WITHOUT ROWID;
+CREATE TEMP TABLE inlink (source INTEGER, target INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
+CREATE TEMP TABLE gone_host (id INTEGER PRIMARY KEY);
+"""  # noqa: E501
+_DOOMED_IDS = "(SELECT id FROM doomed)"
+_OF_SITE = "(SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
+_ONLY_IN_RUN = (
+    "SELECT v.url_id FROM visit v LEFT JOIN freshness f ON f.url_id = v.url_id"
+    " WHERE v.purpose = 'page' AND v.url_id <> 0"
+    " GROUP BY v.url_id HAVING min(v.run_id) = :run AND max(v.run_id) = :run AND sum(v.outcome <> 'skipped') > 0"
+    # and no later run found it unchanged
+    " AND coalesce(max(f.checked), 0) < coalesce((SELECT min(started) FROM run WHERE id > :run), 1e99)"
+)
+# scans check the source first: links are stored in its order, so that this costs a tenth of checking the target
+_LINKS = ("link", "link_history")
+_BATCH = "(SELECT id FROM doomed WHERE batch = :batch)"
+_LEAVING = (
+    "(SELECT id FROM doomed WHERE leaves = :batch AND NOT stays UNION ALL SELECT id FROM orphan WHERE batch = :batch)"
+)
+_STAYING = "(SELECT id FROM doomed WHERE batch = :batch AND stays)"
+_LATER = "(SELECT id FROM doomed WHERE batch = :batch AND NOT stays AND leaves > batch)"
+_VISITS = "(SELECT id FROM doomed_visit WHERE batch = :batch)"
+_BODIES = "(SELECT id FROM doomed_body WHERE batch = :batch)"
+_OWN = (  # rows of the pages; all by key, so that the cost depends only on the batch
+    f"DELETE FROM page WHERE url_id IN {_BATCH}",
+    f"DELETE FROM rendering WHERE url_id IN {_BATCH}",
+    f"DELETE FROM bad_link WHERE source IN {_BATCH}",
+    f"DELETE FROM page_links WHERE source IN {_BATCH}",
+    f"DELETE FROM link_history WHERE source IN {_BATCH}",
+    f"DELETE FROM page_history WHERE url_id IN {_BATCH}",
+    f"DELETE FROM freshness WHERE url_id IN {_BATCH}",
+    f"DELETE FROM start WHERE url_id IN {_LEAVING}",
+    f"DELETE FROM verdict WHERE url_id IN {_LEAVING}",
+    f"DELETE FROM issue WHERE url_id IN {_BATCH} OR related_id IN {_BATCH}",
+    f"DELETE FROM alias WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}",
+    f"DELETE FROM look WHERE visit_id IN {_VISITS}",
+    f"DELETE FROM visit WHERE id IN {_VISITS}",
+    f"DELETE FROM xml WHERE body_id IN {_BODIES}",
+    f"DELETE FROM body WHERE id IN {_BODIES}",
+    "DELETE FROM link_history WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
+)
+_REQUEST_COUNTS = (  # requests counted in totals, by host and run
+    "SELECT u.host_id AS host_id, v.run_id AS run_id, count(*) AS many, sum(v.wire_bytes) AS wire"
+    " FROM doomed_visit d CROSS JOIN visit v ON v.id = d.id"
+    " JOIN url u ON u.id = coalesce(nullif(v.url_id, 0), id_of(v.text))"
+    " WHERE d.batch = :batch AND v.outcome <> 'skipped'"
+    " AND ((v.purpose = 'page' AND v.url_id <> 0) OR v.purpose IN ('head', 'check')) GROUP BY 1, 2"
+)
+
 
 def fill(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
     """Sets `leaves` of each row of doomed: its own batch, or the last batch of a page that links to it, since a link
@@ -66,29 +122,6 @@ def _latest(rows: Ints) -> Ints:
 # The result is stored in temporary tables. Each row has the number of the transaction that deletes it: bodies with the
 # last page that has them, URLs with the last page that links to them. So a crash between two transactions leaves a
 # consistent collection, and repeating the deletion deletes the rest.
-
-# URLs per transaction: takes about a second, during which other writers wait but readers do not
-BATCH = 5_000
-TABLES = """
-CREATE TEMP TABLE doomed (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL, leaves INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0);
-CREATE TEMP TABLE orphan (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
-CREATE TEMP TABLE doomed_visit (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
-CREATE TEMP TABLE doomed_body (id INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
-CREATE TEMP TABLE doomed_entry (host_id INTEGER, priority INTEGER, seq INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (host_id, priority, seq)) WITHOUT ROWID;
-CREATE TEMP TABLE inlink (source INTEGER, target INTEGER, batch INTEGER NOT NULL, PRIMARY KEY (source, target)) WITHOUT ROWID;
-CREATE TEMP TABLE gone_host (id INTEGER PRIMARY KEY);
-"""  # noqa: E501
-_DOOMED_IDS = "(SELECT id FROM doomed)"
-_OF_SITE = "(SELECT h.id FROM host h JOIN site s ON s.id = h.site_id WHERE s.key = ?)"
-_ONLY_IN_RUN = (
-    "SELECT v.url_id FROM visit v LEFT JOIN freshness f ON f.url_id = v.url_id"
-    " WHERE v.purpose = 'page' AND v.url_id <> 0"
-    " GROUP BY v.url_id HAVING min(v.run_id) = :run AND max(v.run_id) = :run AND sum(v.outcome <> 'skipped') > 0"
-    # and no later run found it unchanged
-    " AND coalesce(max(f.checked), 0) < coalesce((SELECT min(started) FROM run WHERE id > :run), 1e99)"
-)
-# scans check the source first: links are stored in its order, so that this costs a tenth of checking the target
-_LINKS = ("link", "link_history")
 
 
 def find(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
@@ -273,40 +306,6 @@ def _plan(connection: sqlite3.Connection, deletion: Deletion) -> DeletionPlan:
 # of new and changed pages of runs stay too, since they describe the past.
 
 Watch = Callable[[int, int], bool]  # (URLs done, total) -> stop
-
-_BATCH = "(SELECT id FROM doomed WHERE batch = :batch)"
-_LEAVING = (
-    "(SELECT id FROM doomed WHERE leaves = :batch AND NOT stays UNION ALL SELECT id FROM orphan WHERE batch = :batch)"
-)
-_STAYING = "(SELECT id FROM doomed WHERE batch = :batch AND stays)"
-_LATER = "(SELECT id FROM doomed WHERE batch = :batch AND NOT stays AND leaves > batch)"
-_VISITS = "(SELECT id FROM doomed_visit WHERE batch = :batch)"
-_BODIES = "(SELECT id FROM doomed_body WHERE batch = :batch)"
-_OWN = (  # rows of the pages; all by key, so that the cost depends only on the batch
-    f"DELETE FROM page WHERE url_id IN {_BATCH}",
-    f"DELETE FROM rendering WHERE url_id IN {_BATCH}",
-    f"DELETE FROM bad_link WHERE source IN {_BATCH}",
-    f"DELETE FROM page_links WHERE source IN {_BATCH}",
-    f"DELETE FROM link_history WHERE source IN {_BATCH}",
-    f"DELETE FROM page_history WHERE url_id IN {_BATCH}",
-    f"DELETE FROM freshness WHERE url_id IN {_BATCH}",
-    f"DELETE FROM start WHERE url_id IN {_LEAVING}",
-    f"DELETE FROM verdict WHERE url_id IN {_LEAVING}",
-    f"DELETE FROM issue WHERE url_id IN {_BATCH} OR related_id IN {_BATCH}",
-    f"DELETE FROM alias WHERE url_id IN {_BATCH} OR url_id IN {_LEAVING}",
-    f"DELETE FROM look WHERE visit_id IN {_VISITS}",
-    f"DELETE FROM visit WHERE id IN {_VISITS}",
-    f"DELETE FROM xml WHERE body_id IN {_BODIES}",
-    f"DELETE FROM body WHERE id IN {_BODIES}",
-    "DELETE FROM link_history WHERE (source, target) IN (SELECT source, target FROM inlink WHERE batch = :batch)",
-)
-_REQUEST_COUNTS = (  # requests counted in totals, by host and run
-    "SELECT u.host_id AS host_id, v.run_id AS run_id, count(*) AS many, sum(v.wire_bytes) AS wire"
-    " FROM doomed_visit d CROSS JOIN visit v ON v.id = d.id"
-    " JOIN url u ON u.id = coalesce(nullif(v.url_id, 0), id_of(v.text))"
-    " WHERE d.batch = :batch AND v.outcome <> 'skipped'"
-    " AND ((v.purpose = 'page' AND v.url_id <> 0) OR v.purpose IN ('head', 'check')) GROUP BY 1, 2"
-)
 
 
 @contextlib.contextmanager

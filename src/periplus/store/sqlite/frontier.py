@@ -63,6 +63,18 @@ URLS_PER_BATCH = 2_000  # URLs whose rows are in memory at a time
 # A check takes no pages: those still queued by a crawl that reached its limit stay in the queue.
 _CHECKS_ONLY = f" AND (q.priority < 0 OR q.priority = {PRIORITY_CHECK})"
 _HAS_CHECK = f"EXISTS (SELECT 1 FROM queue q WHERE q.host_id = h.id{_CHECKS_ONLY})"
+_DUE = (
+    "coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, :first) * :early <= :now OR "
+    "u.id IN (SELECT url_id FROM start)"
+)
+_ENQUEUE = (
+    "INSERT INTO queue (host_id, priority, seq, url_id, purpose)"
+    " SELECT u.host_id, coalesce(u.depth, :none), :seq + row_number() OVER (ORDER BY u.depth IS NULL, "
+    "u.depth, u.text), u.id, 'recheck'"
+    " FROM url u LEFT JOIN freshness f ON f.url_id = u.id"
+    f" WHERE u.reason IN {any_of(ASKED_AGAIN)} AND (:all OR {_DUE})"
+    " AND u.id NOT IN (SELECT url_id FROM queue WHERE purpose = 'recheck')"
+)
 
 
 class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
@@ -425,20 +437,6 @@ class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
     def close(self) -> None:
         self._connection.close()
         self._lock.close()
-
-
-_DUE = (
-    "coalesce(f.checked, u.visited, 0) + coalesce(f.interval_s, :first) * :early <= :now OR "
-    "u.id IN (SELECT url_id FROM start)"
-)
-_ENQUEUE = (
-    "INSERT INTO queue (host_id, priority, seq, url_id, purpose)"
-    " SELECT u.host_id, coalesce(u.depth, :none), :seq + row_number() OVER (ORDER BY u.depth IS NULL, "
-    "u.depth, u.text), u.id, 'recheck'"
-    " FROM url u LEFT JOIN freshness f ON f.url_id = u.id"
-    f" WHERE u.reason IN {any_of(ASKED_AGAIN)} AND (:all OR {_DUE})"
-    " AND u.id NOT IN (SELECT url_id FROM queue WHERE purpose = 'recheck')"
-)
 
 
 def ask_again(folder: Path, now: float, *, due_only: bool) -> int:

@@ -30,6 +30,27 @@ if TYPE_CHECKING:
     from periplus.model.arrays import Ints
 
 T = TypeVar("T")
+_OF_SOURCE = ("source", "source_site", "first_seen", "last_seen")
+_OF_TARGET = ("target", "target_site", "target_state", "target_reason", "target_status")
+_SOURCES = (
+    "LEFT JOIN url a ON a.id = l.source LEFT JOIN host g ON g.id = a.host_id LEFT JOIN site s ON s.id = g.site_id"
+    f" LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL WHERE {LINKS.where}"
+)
+_TARGETS = (
+    "json_each(?) j CROSS JOIN url b ON b.id = j.value"
+    " LEFT JOIN host h ON h.id = b.host_id LEFT JOIN site t ON t.id = h.site_id"
+)
+PAGES_AT_ONCE = 500  # pages whose link targets are looked up together
+TARGETS_AT_HAND = 100_000  # cached targets: 40 MB
+_VISITS = (
+    "SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',"
+    f" v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, {MAY_PASS}, iif(v.outcome = 'redirected', v.detail, '')"
+    " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
+)
+_LINKS = (
+    "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
+    f" WHERE l.source = ? AND l.kind <> '{LinkKind.REDIRECT.value}'"
+)
 
 
 class SqliteReader(CollectionReader):
@@ -93,20 +114,6 @@ def whole(connection: sqlite3.Connection, table: Table) -> Iterator[Row]:
     return _all_links(connection) if table is LINKS else rows(connection.execute(select(table)))
 
 
-_OF_SOURCE = ("source", "source_site", "first_seen", "last_seen")
-_OF_TARGET = ("target", "target_site", "target_state", "target_reason", "target_status")
-_SOURCES = (
-    "LEFT JOIN url a ON a.id = l.source LEFT JOIN host g ON g.id = a.host_id LEFT JOIN site s ON s.id = g.site_id"
-    f" LEFT JOIN freshness f ON f.url_id = l.source AND f.gone_since IS NULL WHERE {LINKS.where}"
-)
-_TARGETS = (
-    "json_each(?) j CROSS JOIN url b ON b.id = j.value"
-    " LEFT JOIN host h ON h.id = b.host_id LEFT JOIN site t ON t.id = h.site_id"
-)
-PAGES_AT_ONCE = 500  # pages whose link targets are looked up together
-TARGETS_AT_HAND = 100_000  # cached targets: 40 MB
-
-
 def _all_links(connection: sqlite3.Connection) -> Iterator[Row]:
     """The same rows as `select` for LINKS, but faster: rows of columns are unpacked here, and targets are looked up
     once for many links.
@@ -141,17 +148,6 @@ def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]
     columns |= zip(_OF_SOURCE, of_source, strict=True)
     columns |= zip(_OF_TARGET, of_target, strict=True)
     return zip(*(columns[name] for name in LINKS.names), strict=True)
-
-
-_VISITS = (
-    "SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',"
-    f" v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, {MAY_PASS}, iif(v.outcome = 'redirected', v.detail, '')"
-    " FROM visit v JOIN url u ON u.id = v.url_id WHERE v.id > ? AND v.purpose = 'page' AND v.url_id <> 0 ORDER BY v.id"
-)
-_LINKS = (
-    "SELECT u.text, l.kind, l.position, l.anchor, l.nofollow FROM link l JOIN url u ON u.id = l.target"
-    f" WHERE l.source = ? AND l.kind <> '{LinkKind.REDIRECT.value}'"
-)
 
 
 def visits(connection: sqlite3.Connection, after: int, *, texts: bool = False) -> Iterator[PageVisit]:

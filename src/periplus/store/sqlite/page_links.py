@@ -43,16 +43,16 @@ CREATE TABLE page_links (
     positions BLOB NOT NULL, nofollow BLOB, words TEXT NOT NULL);
 CREATE INDEX page_links_source ON page_links (source);
 """  # noqa: E501
+_TAB = "char(9)"
+_FURTHER = f"substr(w.value, 2, instr(substr(w.value, 2), {_TAB}) - 1)"  # times and fragments
+TO_TARGET = f"link WHERE target = ?1 AND source IN {SQLITE.linking.replace('?', '?1')}"
+_STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def _name_expression(column: str, names: Sequence[str]) -> str:
     """SQL expression: the name encoded by a link's letter."""
     cases = " ".join(f"WHEN x'{FIRST_LETTER + code:x}' THEN '{name}'" for code, name in enumerate(names))
     return f"CASE substr(p.{column}, w.key + 1, 1) {cases} END"
-
-
-_TAB = "char(9)"
-_FURTHER = f"substr(w.value, 2, instr(substr(w.value, 2), {_TAB}) - 1)"  # times and fragments
 
 
 def _case_expression(further: str, plain: str) -> str:
@@ -74,8 +74,6 @@ FROM page_links p JOIN json_each(p.words) w;
 
 
 SCHEMA = TABLE + VIEW
-TO_TARGET = f"link WHERE target = ?1 AND source IN {SQLITE.linking.replace('?', '?1')}"
-_STORE = f"INSERT INTO page_links ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 def new_rows(page: NewLinks, now: float) -> Iterator[Row]:

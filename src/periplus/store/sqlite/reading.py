@@ -32,6 +32,36 @@ LIMIT_STEPS = 20_000  # SQLite steps between two checks of the CPU time: about 2
 WATCH_S = 0.05  # between two checks of the clock and of temporary files
 MOST_TEMPORARY_BYTES = 2 << 30  # for sorting and DISTINCT: about 20 million rows of links
 _TEMPORARY = "etilqs_"  # SQLite's name prefix of files that it unlinks after opening
+LOOK_S = 60.0  # enough for a few million pages
+_TYPES = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
+_WORDS: dict[tuple[str, str], Iterable[str]] = {
+    ("url", "reason"): Reason,
+    ("bad_link", "kind"): LinkKind,
+    ("bad_link", "position"): Position,
+    ("queue", "purpose"): Purpose,
+    ("visit", "purpose"): Purpose,
+}
+_JSON = {("run", "starts"), ("run", "settings"), ("family", "record"), ("page_links", "words")}
+_LETTERS = {("page_links", "kinds"): LinkKind, ("page_links", "positions"): Position}
+# longer values are refused, for example zeroblob(1e9), since a single step of SQLite cannot be interrupted
+LONGEST_VALUE_BYTES = 4_000_000
+_ALLOWED_ACTIONS = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+        sqlite3.SQLITE_PRAGMA,
+    }
+)
+_PRAGMAS = frozenset(
+    {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
+)
+# matches: a regular expression may never end, and no limit stops it
+_DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
+# seven columns as in a Netscape cookie file. Newer releases of Firefox store milliseconds
+_COOKIES = """SELECT host, iif(host LIKE '.%', 'TRUE', 'FALSE'), path, iif(isSecure, 'TRUE', 'FALSE'),
+    iif(expiry > 100000000000, expiry / 1000, expiry), name, value FROM moz_cookies"""
 
 
 def connect(folder: Path) -> sqlite3.Connection:
@@ -193,18 +223,6 @@ def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
 # SQLite can store text in a numeric column. Checking every value would cost every reader; instead a command that fails
 # checks the values afterwards, in one scan of each table.
 
-LOOK_S = 60.0  # enough for a few million pages
-_TYPES = {"INTEGER": ("integer",), "REAL": ("real", "integer"), "TEXT": ("text",), "BLOB": ("blob",)}
-_WORDS: dict[tuple[str, str], Iterable[str]] = {
-    ("url", "reason"): Reason,
-    ("bad_link", "kind"): LinkKind,
-    ("bad_link", "position"): Position,
-    ("queue", "purpose"): Purpose,
-    ("visit", "purpose"): Purpose,
-}
-_JSON = {("run", "starts"), ("run", "settings"), ("family", "record"), ("page_links", "words")}
-_LETTERS = {("page_links", "kinds"): LinkKind, ("page_links", "positions"): Position}
-
 
 def wrong_value(folder: Path) -> str:
     """Describes the first column with a value of the wrong type; empty if there is none.
@@ -258,24 +276,6 @@ def _tests(table: str, column: str, kind: str) -> Iterable[tuple[str, str]]:
         yield "has an unknown letter", f"CAST({column} AS TEXT) GLOB '*{ours}*'"
     if (table, column) in _JSON:
         yield "has invalid JSON", f"NOT json_valid({column})"
-
-
-# longer values are refused, for example zeroblob(1e9), since a single step of SQLite cannot be interrupted
-LONGEST_VALUE_BYTES = 4_000_000
-_ALLOWED_ACTIONS = frozenset(
-    {
-        sqlite3.SQLITE_SELECT,
-        sqlite3.SQLITE_READ,
-        sqlite3.SQLITE_FUNCTION,
-        sqlite3.SQLITE_RECURSIVE,
-        sqlite3.SQLITE_PRAGMA,
-    }
-)
-_PRAGMAS = frozenset(
-    {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
-)
-# matches: a regular expression may never end, and no limit stops it
-_DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
 
 
 def ask(connection: sqlite3.Connection, question: str, limit_s: float, most: int = -1) -> Answer:
@@ -345,11 +345,6 @@ def _translated_errors() -> Iterator[None]:
 def _is_mistake(error: sqlite3.OperationalError) -> bool:
     """Whether the statement is wrong and not the disk: SQLITE_ERROR with its extended codes."""
     return (error.sqlite_errorcode & 0xFF) == sqlite3.SQLITE_ERROR
-
-
-# seven columns as in a Netscape cookie file. Newer releases of Firefox store milliseconds
-_COOKIES = """SELECT host, iif(host LIKE '.%', 'TRUE', 'FALSE'), path, iif(isSecure, 'TRUE', 'FALSE'),
-    iif(expiry > 100000000000, expiry / 1000, expiry), name, value FROM moz_cookies"""
 
 
 def profile_cookies(folder: Path) -> str:

@@ -154,6 +154,8 @@ CREATE INDEX bad_link_source ON bad_link (source);
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 {_OUTBOX}{_RENDERING}"""  # noqa: E501
 _REASONS = ", ".join(f"('{reason.value}', '{state.value}')" for reason, state in STATE_OF.items())
+_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "bytes": "BLOB"}
+_BEHIND_SHARD = itemgetter(slice(1, None))
 
 
 def file_system_of(folder: Path, mounts: str) -> str:
@@ -280,9 +282,6 @@ def build(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT INTO reason VALUES {_REASONS}")
     _add_tables(connection)
     connection.execute("COMMIT")
-
-
-_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "bytes": "BLOB"}
 
 
 def _add_tables(connection: sqlite3.Connection, scope: str = "main") -> None:
@@ -427,9 +426,6 @@ class SqliteStatements:
 def _insert(verb: str, table: str, columns: str, times: int = 1) -> str:
     values = f"({', '.join('?' * (columns.count(',') + 1))})"
     return f"{verb} INTO {table} ({columns}) VALUES {', '.join([values] * times)}"
-
-
-_BEHIND_SHARD = itemgetter(slice(1, None))
 
 
 class WriteLock:
