@@ -244,6 +244,23 @@ def test_a_table_and_a_list_of_definitions_keep_their_heads_and_keys():
         assert set(inside) == {Part.CONTENT}
 
 
+def test_what_a_table_repeats_on_most_pages_is_not_drawn_in_by_the_rest(monkeypatch):
+    def scores(batch):
+        return np.array([len(text) > 20 for page in batch for text in page.blocks.texts()], np.float32)
+
+    monkeypatch.setattr(marking, "_scores", scores)
+    rng = random.Random(11)
+    names = ("anna", "bert", "cleo", "dora", "emil", "fina")
+    pages = []
+    for _ in range(8):
+        rows = "".join(f"<tr><td><p>{name}<p>Posts: 309<td><p>{sentences(rng, 4)}" for name in rng.sample(names, 3))
+        pages.append(blocks_of(read_page(f"<title>{sentences(rng, 1)}</title><div><table>{rows}</table></div>")))
+    evidence = learnt(pages)
+    content = [text for blocks in pages for text in texts(blocks, parts_of(blocks, evidence), Part.CONTENT)]
+    assert len([text for text in content if len(text) > 20]) >= 24
+    assert "Posts: 309" not in content
+
+
 def test_a_page_whose_blocks_were_all_left_out_keeps_its_long_ones(monkeypatch):
     """But neither comments, links nor short blocks."""
     text = sentences(random.Random(3), 3)

@@ -380,7 +380,6 @@ class Evidence:
     # Whether the redirects form a loop: the status of the attempt is then that of the last redirect
     circle: bool = False
     looks_missing: str = ""  # why it seems to be an error page, from `looks_missing`
-    problem: str = ""  # why it can never work: an invalid URL or mail address
     fragment: FragmentVerdict = FragmentVerdict.TOP
 
 
@@ -401,8 +400,6 @@ def net_seems_down(hosts: int, silent: int) -> bool:
 
 def judge(evidence: Evidence, *, spacing_s: float) -> Judgement:
     """The verdict on a target. spacing_s: least time between two failures that confirm each other."""
-    if evidence.problem:
-        return Judgement(Verdict.BROKEN, evidence.problem)
     if evidence.reason is Reason.ROBOTS:
         return Judgement(Verdict.REFUSED, "robots.txt disallows it")
     if evidence.reason is Reason.BOT_WALL:

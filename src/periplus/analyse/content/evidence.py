@@ -40,7 +40,7 @@ _KEY_BYTES = 8
 _DIGITS = re.compile(r"\d+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
 _NAMES = re.compile(r"[#.].*")
-_MENUS = frozenset(("breadcrumb", "breadcrumbs", "nav", "navbar", "navfooter", "navheader", "navigation", "pagination"))
+_MENUS = frozenset(("breadcrumb", "breadcrumbs", "nav", "navfooter", "navheader", "navigation", "pagination"))
 _CAPTIONS = re.compile(r"<?(?:fig|wp|img|image|photo|picture)?caption(?:text)?s?|bildunterschrift")
 _COMMENTS = re.compile(
     r"(?:article|post|reader|user)?comments?(?:area|block|body|box|container|content|entry|item|list|listing|section|"

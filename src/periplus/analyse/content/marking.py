@@ -291,10 +291,11 @@ def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
     kinds = np.frombuffer(page.blocks.kinds, dtype=np.uint8)
     words, is_heading = words_of(page.traces.counts, kinds), kinds == _HEADING
     is_unit = (unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~np.logical_or.reduceat(is_heading, starts)
-    shares = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
-    verdicts = shares & (roles_of(page.traces)[starts] & MENU == 0)  # a manual's rows of links name its chapter
-    whole: Mask = np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes), is_content)
-    return whole
+    verdicts = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
+    verdicts &= roles_of(page.traces)[starts] & MENU == 0  # a manual's rows of links name its chapter
+    # what most pages of the site repeat, as "Posts: 309" in a forum's table, is not drawn in by the rest
+    rare = is_content | (page.seen.text_pages <= BOILERPLATE_SHARE * page.seen.pages[0])
+    return np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes) & rare, is_content)
 
 
 def _with_long_blocks(page: PageContext, is_content: Mask) -> Mask:
