@@ -25,7 +25,7 @@ from periplus.errors import InvalidUrl, UsageError
 from periplus.masking import without_secrets
 from periplus.model.visit import Fetched, Headers
 from periplus.retrieval.query import parse
-from periplus.urls.canonical import canonical, page_key, places, resolve
+from periplus.urls.canonical import canonical, resolve
 from periplus.urls.mailto import mailto_problem
 from periplus.urls.url_patterns import plain, url_patterns
 
@@ -55,7 +55,7 @@ def address(text: str) -> None:
         except InvalidUrl:
             continue
         found = found if isinstance(found, str) else found[0]
-        for part in (page_key, places, url_patterns, plain):
+        for part in (url_patterns, plain):
             part(found)
 
 

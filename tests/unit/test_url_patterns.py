@@ -7,7 +7,6 @@ import pytest
 from periplus.model.web import Url
 from periplus.urls.url_patterns import (
     fold_cycles,
-    folder_of,
     is_paging,
     mask,
     plain,
@@ -95,9 +94,3 @@ def test_patterns_of_paging_are_recognized():
     assert is_paging("/news/page/*")
     assert not is_paging("/news/*")
     assert not is_paging("/news?page=*&tag=*")
-
-
-def test_the_folder_of_a_url_folds_numbers():
-    assert folder_of(Url("https://a.example/events/2026/11/3/")) == "/events/(*/)+"
-    assert folder_of(Url("https://a.example/a/b?c=1")) == "/a/"
-    assert folder_of(Url("https://a.example/")) == "/"
