@@ -22,7 +22,8 @@ from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Certificate
 from periplus.store import page_notes
-from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite import schema
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements
 from periplus_postgres import connection
 from periplus_postgres.address import address_of
@@ -112,7 +113,7 @@ def test_certificates_and_curves_are_shared_and_move(place: Path | str, own, tmp
     assert note_harvest(place, "sea", points[:1]) and note_harvest(place, "sea", points[1:])
     own(2)
     for one in (folder_of(place), _moved(place, tmp_path)):
-        with contextlib.closing(reading.connect(one)) as reader:
+        with contextlib.closing(SqliteReader.of(one)) as reader:
             assert page_notes.certificates(reader) == [("e.org", 7.0, seen)]
         assert harvest_of(one, "sea") == points
 

@@ -11,11 +11,10 @@ from urllib.parse import quote_from_bytes
 
 from periplus.document.letters import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
 from periplus.document.trigrams import Trigrams
-from periplus.model.arrays import Floats, Ints, Ints32, Unsigned8, Unsigned32
 from periplus.values import frozen
 
-if TYPE_CHECKING:
-    pass
+if TYPE_CHECKING:  # imports NumPy
+    from periplus.model.arrays import Floats, Ints, Ints32, Unsigned8, Unsigned32
 
 
 # URL Standard, 1.3: special-query percent-encode set

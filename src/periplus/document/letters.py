@@ -10,11 +10,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from periplus.document.trigrams import Trigrams
-from periplus.model.arrays import Floats, Ints32, Unsigned8
 from periplus.values import frozen
 
-if TYPE_CHECKING:
-    pass
+if TYPE_CHECKING:  # imports NumPy
+    from periplus.model.arrays import Floats, Ints32, Unsigned8
 
 
 # Each script has an alphabet of symbols: first the kinds of signs common to all scripts, then its lower-case letters.

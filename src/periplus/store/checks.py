@@ -18,7 +18,6 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.notes import note
 from periplus.store.page_links import perhaps_with_fragments
 from periplus.store.reader import CollectionReader
-from periplus.store.site_rows import OF_SITE, link_blocks
 from periplus.store.statements import Statements
 from periplus.values import frozen
 
@@ -217,5 +216,7 @@ def redirects_to_places(reader: CollectionReader) -> list[int]:
 
 def targets(reader: CollectionReader, site: SiteKey) -> set[int]:
     """Link targets of the site's pages, except those of forms, citations and sitemaps."""
+    from periplus.store.site_rows import OF_SITE, link_blocks  # imports NumPy, which crawls do without
+
     kinds = frozenset(LinkKind) - {LinkKind.FORM, LinkKind.CITE, LinkKind.SITEMAP}
     return {target for block in link_blocks(reader, OF_SITE, (site,), kinds) for target in block.targets.tolist()}

@@ -14,7 +14,6 @@ from periplus.errors import UsageError
 from periplus.model.frontier import TrapTally, WorkerRow
 from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position
 from periplus.model.ports import RunRecord
-from periplus.model.results import SamePage
 from periplus.model.tables import ALL_URLS, BAD_LINKS, HAS_PAGE, LINKS, PAGE, Row, Table, any_of, row_maker
 from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Headers, Reason, State, StateTally, UrlFacts
 from periplus.model.web import SiteKey, Url, UrlId
@@ -32,6 +31,7 @@ from periplus.values import frozen
 
 if TYPE_CHECKING:  # crawls do not load the values of reports, nor NumPy
     from periplus.model.arrays import Ints
+    from periplus.model.results import SamePage
 
 Choice = TypeVar("Choice", bound=StrEnum)
 DUPLICATES_MOST = 50  # maximum listed
@@ -493,6 +493,8 @@ class CollectionReader(Protocol):
             f" ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text{dialect.text_order} LIMIT ?"
         )
         values = (url_id, *self._list_values(among), DUPLICATES_MOST)
+        from periplus.model.results import SamePage  # crawls do not load the values of reports
+
         return tuple(SamePage._make(row) for row in self.statements.rows(find, values))
 
     def body(self, url_id: UrlId) -> bytes | None:

@@ -17,8 +17,7 @@ _ROWS = list[JsonObject]
 _SCREENS = (
     Screen(
         _C + "/topics", topics.topics,
-        {"name": str, "topics": list[topics.TopicRow], "line": str, "fault": str, "methods": list[str],
-            "jobs": list[Job]},
+        {"name": str, "topics": list[topics.TopicRow], "line": str, "fault": str, "jobs": list[Job]},
         take=topics.create,
     ),
     Screen(_TOPIC, topics.topic),
