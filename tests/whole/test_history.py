@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import random
 
@@ -11,7 +10,7 @@ from voyage import crawled
 
 from periplus.api.comparison import _end, _view
 from periplus.api.crawling import refresh, refresh_order
-from periplus.store.sqlite import reading
+from periplus.api.homes import snapshot_of
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND, Page
 from testweb.wire import Answer
@@ -21,8 +20,8 @@ RUNS = 5
 
 def seen(folder, run):
     """All data of a view of a run."""
-    with contextlib.closing(reading.connect(folder)) as connection, reading.snapshot(connection):
-        end = _end(connection, run)
+    with snapshot_of(folder) as reader:
+        end = _end(reader, run)
         view = _view(end, end.starts[0])
     links = set(zip(view.links.sources.tolist(), view.links.targets.tolist(), strict=True))
     pages = {

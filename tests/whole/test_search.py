@@ -19,6 +19,7 @@ from periplus.analyse.content.evidence import SiteEvidence
 from periplus.api import marks, searching
 from periplus.api import search_index as index_follower
 from periplus.api.crawling import finish_indexing, start_indexing
+from periplus.api.homes import open_reader
 from periplus.api.marks import EVIDENCE
 from periplus.api.search_index import IndexWorker, catch_up
 from periplus.api.searching import Search, SearchedFolder, standing
@@ -30,6 +31,7 @@ from periplus.settings import Searching
 from periplus.store import changes, site_rows, text_rows
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.schema import SqliteStatements
 from periplus.urls.canonical import canonical, url_id
 from stored import page, stored
 from testweb.recipes import web_of
@@ -207,8 +209,8 @@ def test_the_order_of_pages_and_links_to_them_does_not_matter(folder, tmp_path, 
 
 
 def pages_learned(folder):
-    with contextlib.closing(reading.connect(folder)) as connection:
-        stored = [changes.evidence(connection, site, EVIDENCE) for site in SqliteReader(connection).site_names()]
+    with open_reader(folder) as reader:
+        stored = [text_rows.evidence(reader, site, EVIDENCE) for site in reader.site_names()]
     return sum(SiteEvidence.from_bytes(evidence).pages for evidence in stored if evidence)
 
 
@@ -222,7 +224,7 @@ def test_a_lot_is_marked_with_the_evidence_of_all_its_pages(folder, monkeypatch)
         assert (seen, pages_learned(folder)) == ([], 0)
         changed = [row[0] for row in other.execute("SELECT url_id FROM page LIMIT 3")]
         with other:
-            changes.note(other, changed)
+            changes.note(SqliteStatements(other), changed)
         assert follower.step() == len(changed)
         follower.index_lot()
         assert seen == [31] * 31
@@ -364,8 +366,8 @@ def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
 
 
 def test_a_search_reports_the_number_of_unindexed_pages(folder, tmp_path):
-    with contextlib.closing(reading.connect(folder)) as connection:
-        search = Search([SearchedFolder("", folder, connection)], Searching())
+    with open_reader(folder) as reader:
+        search = Search([SearchedFolder("", folder, reader)], Searching())
         IndexWorker(folder).__exit__(None, None, None)
         assert search.catch_up(0.0, lambda done, waiting: True) == (
             "0 pages are searchable, 31 more or changed ones not yet"

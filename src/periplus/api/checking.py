@@ -112,9 +112,8 @@ def order_for(
     place: a folder or a database address. Raises UsageError for an unknown issue kind or severity, NoCollection.
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
-    if not starts:  # a collection that is there
-        starts = tuple(dict.fromkeys(Url(text) for record in home_of(place).runs() for text in record.starts))
-    order = CrawlOrder(place, starts, settings)
+    known = starts or tuple(dict.fromkeys(Url(text) for run in home_of(place).runs() for text in run.starts))
+    order = CrawlOrder(place, known, settings)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
