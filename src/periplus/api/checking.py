@@ -112,8 +112,8 @@ def order_for(
     place: a folder or a database address. Raises UsageError for an unknown issue kind or severity, NoCollection.
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
-    known = starts or tuple(dict.fromkeys(Url(text) for run in home_of(place).runs() for text in run.starts))
-    order = CrawlOrder(place, known, settings)
+    all_starts = starts or tuple(dict.fromkeys(Url(text) for run in home_of(place).runs() for text in run.starts))
+    order = CrawlOrder(place, all_starts, settings)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
