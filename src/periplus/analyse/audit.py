@@ -79,7 +79,7 @@ def _with_cause(kind: IssueKind, issues: IssueColumns, site: AuditInput) -> Issu
     return replace(issues, words=folder_causes(issues.subjects, site.pages.place, site.urls.url))
 
 
-# Thresholds for long, slow, heavy and deep pages.
+# Long, slow, heavy and deep pages.
 
 
 def _links(site: AuditInput, mask: Mask) -> IssueColumns:

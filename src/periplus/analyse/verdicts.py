@@ -17,6 +17,7 @@ from periplus.model.audit import FragmentVerdict, Verdict
 from periplus.model.visit import Cause, Cut, Reason
 from periplus.values import frozen
 
+# Phrases are lower case and without diacritics, as from `without_marks`.
 PHRASES = frozenset(
     """
     404 | error 404 | 404 error | http 404 | http error 404 | error code 404 | http status 404 | 404 not found | not found | 410 gone
@@ -219,9 +220,6 @@ def _starts(hop: dict[int, tuple[int, int]]) -> Iterator[int]:
             while place in hop and place not in seen:
                 seen.add(place)
                 place = hop[place][0]
-
-
-# Phrases are lower case and without diacritics, as from `without_marks`.
 
 
 # A false alarm costs more than a missed page, so there are three sufficient conditions instead of weighted hints: the

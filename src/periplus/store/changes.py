@@ -65,7 +65,7 @@ class ChangeCursor(NamedTuple):
 def follow(statements: Statements, name: str) -> ChangeCursor:
     """Position of a follower, which is created if it is new. Call it within a transaction."""
     newest = "coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'change'), 0)"
-    statements.rows(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
+    statements.change(f"INSERT OR IGNORE INTO follower SELECT ?, {newest}, ?", (name, _FIRST))
     return ChangeCursor(*statements.rows("SELECT seq, scanned FROM follower WHERE name = ?", (name,))[0])
 
 
