@@ -10,7 +10,7 @@ from html import escape
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.homes import reader_of
@@ -35,7 +35,6 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.marks import SiteSample
     from periplus.api.page import Page
-    from periplus.api.page_columns import ExtraColumns
     from periplus.api.searching import Search
     from periplus.api.site import Site
     from periplus.api.templates import Templates
@@ -81,8 +80,8 @@ class Status:
         return "killed" if run.state == "running" else run.state
 
 
-class Collection:
-    """Reads one collection, also during a crawl. A context manager."""
+class StoredCollection:
+    """What a collection has stored: runs, URLs, links and tables."""
 
     _reader: CollectionReader
     _store = ""  # address without the password, of a database
@@ -102,7 +101,7 @@ class Collection:
         self._search: Search | None = None
         self._samples: dict[int, SiteSample] = {}
 
-    def __enter__(self) -> Collection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -137,9 +136,6 @@ class Collection:
         """Makes the reader that of the folder, where segments can be named in SQL."""
 
     def _limit_reads(self) -> AbstractContextManager[None]:
-        return self._reader.limit_reads(self._limit_s)
-
-    def _time_limit(self) -> AbstractContextManager[None]:
         return self._reader.limit_reads(self._limit_s)
 
     def runs(self) -> list[RunRecord]:
@@ -202,10 +198,13 @@ class Collection:
         page_conditions(which)
         table = self._with_segments(ALL_URLS, segment, columns)
         if parts("page_columns"):
-            from periplus.api.page_columns import extra_columns
+            from periplus.api.page_columns import extended_pages, extra_columns
 
             if extras := extra_columns(self.place):
-                return self._with_extra_columns(table, columns, which, extras)
+                extended = table.with_columns(chain.from_iterable(extra.columns for extra in extras))
+                return self._rows(
+                    extended, columns, lambda names: extended_pages(self._reader, which, names, table, extras)
+                )
         return self._rows(table, columns, lambda names: self._reader.pages(which, names, table))
 
     def links(  # noqa: PLR0913 - the filters, written out
@@ -278,6 +277,55 @@ class Collection:
                 )
         return url
 
+    def folders(self) -> dict[HostKey, Path]:
+        """Local folders that the latest crawl served as hosts; empty for most collections."""
+        entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
+        return folders_of(entries if isinstance(entries, (list, tuple)) else ())
+
+    def path_shortener(self) -> Callable[[str], str]:
+        """A function that replaces addresses of local files in a text by paths relative to the current directory."""
+        return path_formatter(self.folders(), Path.cwd())
+
+    def address_of(self, text: str) -> str:
+        """Address of a crawled local file, given its path; any other text unchanged."""
+        if not text or "://" in text or (text.startswith("/") and not Path(text).exists()):
+            return text  # `/a.html` is a path on the site
+        return address_of_path(self.folders(), text, Path.cwd()) or text
+
+    def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
+        """The table with segment columns if rules define segments; computed only if a filter or column needs them.
+
+        Raises UsageError for an unknown segment.
+        """
+        if not only and columns and not {"segment", "target_segment"}.intersection(columns):
+            return table
+        from periplus.api.page_segments import require_segment, rules_at, segments_of
+
+        if only or columns:
+            require_segment(self.place, only)
+        if not (rules := rules_at(self.place)):
+            return table
+        self._read_folder()
+        with self._limit_reads():
+            segments = segments_of(self._reader, rules)
+        self._reader.name_segments(segments.of)
+        return with_segments(table)
+
+    def _rows(
+        self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
+    ) -> Rows:
+        """Rows read within the time limit."""
+
+        def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
+            with self._limit_reads():
+                yield from read(names)
+
+        return Rows(table.name, table.select(columns), read_in_time)
+
+
+class Collection(StoredCollection):
+    """Reads one collection, also during a crawl. A context manager."""
+
     def page(self, url: str, indexes: InlinkIndexes | None = None) -> Page:
         """One page with its stored fields. Use it while the collection is open.
 
@@ -329,7 +377,7 @@ class Collection:
         """
         from periplus.api.templates import site_templates
 
-        with self._time_limit():
+        with self._limit_reads():
             return site_templates(self._folder_reader, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
@@ -343,7 +391,7 @@ class Collection:
         """
         from periplus.api import duplicates
 
-        with self._time_limit():
+        with self._limit_reads():
             if near < 1.0:
                 duplicates.mark(self.folder, self._folder_reader, self._clock.now(), watch)
             return duplicates.duplicates(self._folder_reader, site, near, watch)
@@ -355,7 +403,7 @@ class Collection:
         """
         from periplus.api.site import write_sitemaps
 
-        with self._time_limit():
+        with self._limit_reads():
             return write_sitemaps(self._folder_reader, site, Path(folder))
 
     def search(
@@ -386,7 +434,7 @@ class Collection:
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
             self._search = Search([SearchedFolder("", self.folder, self._folder_reader)], weights)
-        with self._time_limit():
+        with self._limit_reads():
             yield self._search
 
     def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
@@ -413,7 +461,7 @@ class Collection:
         Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
         hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
-        with self._time_limit():
+        with self._limit_reads():
             finder = service("keywords")(self._folder_reader, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
@@ -473,26 +521,11 @@ class Collection:
         from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
 
-        with self._time_limit():
+        with self._limit_reads():
             now = self._clock.now()
             if not site and len(site_starts(self._folder_reader)) > 1:
                 return sites_report(self._folder_reader, now, near)
             return report_data(self._folder_reader, site, RankOrder(), now, near, rules_at(self.folder))
-
-    def folders(self) -> dict[HostKey, Path]:
-        """Local folders that the latest crawl served as hosts; empty for most collections."""
-        entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
-        return folders_of(entries if isinstance(entries, (list, tuple)) else ())
-
-    def path_shortener(self) -> Callable[[str], str]:
-        """A function that replaces addresses of local files in a text by paths relative to the current directory."""
-        return path_formatter(self.folders(), Path.cwd())
-
-    def address_of(self, text: str) -> str:
-        """Address of a crawled local file, given its path; any other text unchanged."""
-        if not text or "://" in text or (text.startswith("/") and not Path(text).exists()):
-            return text  # `/a.html` is a path on the site
-        return address_of_path(self.folders(), text, Path.cwd()) or text
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""
@@ -504,53 +537,6 @@ class Collection:
         from periplus.api.comparison import compare_runs
 
         return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
-
-    def _with_extra_columns(
-        self, table: Table, columns: Sequence[str], which: PageFilter, extras: Sequence[ExtraColumns]
-    ) -> Rows:
-        """Pages with the columns of features, evaluated only for the requested columns."""
-        computed = [name for extra in extras for name in extra.names]
-
-        def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            stored = ["id", *(name for name in names if name not in computed)]
-            order = [*stored[1:], *(name for name in computed if name in names)]
-            places = [order.index(name) + 1 for name in names]
-            rows = self._reader.pages(which, stored, table)
-            for extra in extras:
-                rows = extra.rows(rows, 0, self._reader, names)
-            return (tuple(row[place] for place in places) for row in rows)
-
-        return self._rows(table.with_columns(chain.from_iterable(extra.columns for extra in extras)), columns, read)
-
-    def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
-        """The table with segment columns if rules define segments; computed only if a filter or column needs them.
-
-        Raises UsageError for an unknown segment.
-        """
-        if not only and columns and not {"segment", "target_segment"}.intersection(columns):
-            return table
-        from periplus.api.page_segments import require_segment, rules_at, segments_of
-
-        if only or columns:
-            require_segment(self.place, only)
-        if not (rules := rules_at(self.place)):
-            return table
-        self._read_folder()
-        with self._time_limit():
-            segments = segments_of(self._reader, rules)
-        self._reader.name_segments(segments.of)
-        return with_segments(table)
-
-    def _rows(
-        self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
-    ) -> Rows:
-        """Rows read within the time limit."""
-
-        def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with self._limit_reads():
-                yield from read(names)
-
-        return Rows(table.name, table.select(columns), read_in_time)
 
 
 @contextlib.contextmanager
