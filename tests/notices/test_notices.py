@@ -320,6 +320,7 @@ def test_an_invalid_subscriber_address_is_refused(folder: Path, target: str) -> 
     [
         "[mail",
         "[post]\n",
+        "mail = 25\n",
         "[mail]\nport = 'x'\n",
         "[mail]\nserver = 'x'\n",
         "[mail]\nsecurity = 'ssl'\n",
