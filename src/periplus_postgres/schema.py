@@ -254,6 +254,13 @@ def _tables(connection: Connection, names: Collection[str]) -> list[sql.Identifi
     return [sql.Identifier(str(name)) for (name,) in connection.execute(find, (list(names),)).fetchall()]
 
 
+def foreign_tables(connection: Connection) -> list[str]:
+    """Tables of the collection that it does not define: of users, or of features that are not installed."""
+    find = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename"
+    own = {name.as_string().strip('"') for name in _tables(connection, KINDS.keys() | {"version"})}
+    return [str(name) for (name,) in connection.execute(find).fetchall() if name not in own]
+
+
 def drop(connection: Connection, collection: str) -> None:
     """Deletes all tables of the collection, and its schema unless it contains foreign objects."""
     with connection.transaction():
