@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.homes import reader_of
+from periplus.api.homes import place_at, reader_of
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.features import parts, service
@@ -244,10 +244,10 @@ class Collection:
         from periplus.api.exporting import export_rows, exported_columns
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with export_rows(self.folder, name) as (_, rows):
+            with export_rows(self.place, name) as (_, rows):
                 yield from rows
 
-        return Rows(name, exported_columns(self.folder, name), read)
+        return Rows(name, exported_columns(self.place, name), read)
 
     def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
         """Links that are not web addresses (mailto:, javascript:, malformed), of one page or of all pages.
@@ -310,7 +310,7 @@ class Collection:
         """The crawled sites, in the order of their starts."""
         from periplus.api.facts import site_starts
 
-        return tuple(start.site for start in site_starts(self._folder_reader))
+        return tuple(start.site for start in site_starts(self._reader))
 
     def templates(
         self,
@@ -330,7 +330,7 @@ class Collection:
         from periplus.api.templates import site_templates
 
         with self._time_limit():
-            return site_templates(self._folder_reader, site, method=method, rules=rules, watch=watch)
+            return site_templates(self._reader, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
         self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None
@@ -356,7 +356,7 @@ class Collection:
         from periplus.api.site import write_sitemaps
 
         with self._time_limit():
-            return write_sitemaps(self._folder_reader, site, Path(folder))
+            return write_sitemaps(self._reader, site, Path(folder))
 
     def search(
         self,
@@ -503,7 +503,7 @@ class Collection:
         """
         from periplus.api.comparison import compare_runs
 
-        return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
+        return compare_runs(self.place, before, after, other=place_at(other) if other else None, site=site)
 
     def _with_extra_columns(
         self, table: Table, columns: Sequence[str], which: PageFilter, extras: Sequence[ExtraColumns]

@@ -221,6 +221,11 @@ def place_at(text: Place) -> Place:
     return str(text) if is_address(str(text)) else Path(text)
 
 
+def full_place(place: Place) -> Place:
+    """The absolute path of a folder, or a database address: identifies the collection in this process."""
+    return place.resolve() if isinstance(place, Path) else place
+
+
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
@@ -229,7 +234,7 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     places = set[Place]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
-            if (where := path.resolve() if isinstance(path, Path) else path) in places:
+            if (where := full_place(path)) in places:
                 continue
             places.add(where)
             name = plain = name_of(path).removesuffix(SUFFIX)

@@ -44,9 +44,9 @@ def rules_file(place: Place) -> Path:
     return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
 
 
-def rules_mtime_ns(folder: Path) -> int:
+def rules_mtime_ns(place: Place) -> int:
     """mtime of the rules in ns, 0 without rules: invalidates results that depend on them."""
-    path = rules_file(folder)
+    path = rules_file(place)
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 

@@ -16,6 +16,7 @@ from periplus.cli.options import (
     PLACE,
     collection_folder,
     collection_option,
+    collection_place,
     columns_of,
     draws_boxes,
     open_output,
@@ -232,10 +233,10 @@ def diff(
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
-    folder = collection_folder(collection)
+    place = collection_place(collection)
     before, after = runs or (("last", "last") if other else ("last-1", "last"))
-    other_folder = collection_folder(other) if other else None
-    sites = list(compare_sites(folder, before, after, other=other_folder, site=flags["site"]))
+    other_place = collection_place(other) if other else None
+    sites = list(compare_sites(place, before, after, other=other_place, site=flags["site"]))
     comparison, alone = sites[0][1], len(sites) == 1
     shown = {"most": flags["most"], "links": flags["links"]}
     with open_output(output, exact=format != "text") as out:
