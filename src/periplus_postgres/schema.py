@@ -49,7 +49,19 @@ VERSION: Final = "1"
 DRAFT: Final = "draft"  # version of an incomplete collection that is being moved here, so that nothing reads it
 # small tables without shards
 REFERENCE: Final = frozenset(
-    {"meta", "run", "run_count", "tally", "reason", "worker", "issue", "page_note", "job", "schedule", *moved_tables.WRITTEN_BACK}
+    {
+        "meta",
+        "run",
+        "run_count",
+        "tally",
+        "reason",
+        "worker",
+        "issue",
+        "page_note",
+        "job",
+        "schedule",
+        *moved_tables.WRITTEN_BACK,
+    }
 )
 
 

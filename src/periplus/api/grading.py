@@ -14,7 +14,7 @@ from periplus.analyse.grades import field_grades
 from periplus.analyse.issues import Causes, IssueTable
 from periplus.analyse.linkgraph import places
 from periplus.api.facts import site_starts
-from periplus.api.homes import changing, open_reader, writing
+from periplus.api.homes import home_of, open_reader
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
@@ -23,7 +23,9 @@ from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
 from periplus.store import checks, past_states
 from periplus.store.crawl_reads import state_tallies
+from periplus.store.notes import count_change
 from periplus.store.reader import CollectionReader
+from periplus.store.statements import Statements
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 from periplus.values import Place
@@ -89,10 +91,14 @@ def trend_points(reader: CollectionReader) -> tuple[TrendPoint, ...]:
 
 def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
     """Stores the issues of a run for later comparison. place: a folder or a database address."""
-    with changing(place, alone=False) as (folder, follow), writing(folder, follow) as statements:
+
+    def store(statements: Statements) -> None:
         for kind in issues.kinds:
             keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
             checks.store_issues(statements, run_id, ((kind.kind.code, page, related) for page, related in keys))
+        count_change(statements)
+
+    home_of(place).change(store)
 
 
 def baseline_run(place: Place, name: str) -> int:

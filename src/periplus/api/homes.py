@@ -226,6 +226,11 @@ def full_place(place: Place) -> Place:
     return place.resolve() if isinstance(place, Path) else place
 
 
+def files_state(folder: Path) -> object:
+    """Changes whenever anything is written to the collection in a folder."""
+    return schema.files_state(folder)
+
+
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.

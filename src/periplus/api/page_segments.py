@@ -166,9 +166,9 @@ def needed_segments(place: Place) -> Segmentation:
     return segments
 
 
-def issues_within(folder: Path, name: str, issues: IssueTable) -> IssueTable:
+def issues_within(place: Place, name: str, issues: IssueTable) -> IssueTable:
     """The issues on pages of a segment. Raises as `needed_segments`."""
-    segments = needed_segments(folder)
+    segments = needed_segments(place)
     return issues.of(kind.rows(pages_within(segments, name, issues.ids[kind.pages])) for kind in issues.kinds)
 
 

@@ -14,7 +14,6 @@ from periplus.cli.options import (
     FILE,
     PATH,
     PLACE,
-    collection_folder,
     collection_option,
     collection_place,
     columns_of,
@@ -144,10 +143,8 @@ def _make_site(place: Place, flags: dict[str, Any]) -> Site:
 
 
 def _write_sitemaps(place: Place, output: Path | None, site: str) -> None:
-    from periplus.api.collection import Collection
-
     assert output is not None  # _refuse_terminal
-    with Collection(collection_folder(place)) as collection:
+    with opened_collection(place) as collection:
         for path in collection.sitemaps(output, site):
             click.echo(path)
 
@@ -191,10 +188,10 @@ def report(collection: Place | None, site: str, output: Path | None, near: bool 
     duplicates, sizes, depth, links to other sites. Long tables can be paged, sorted and filtered. -o NAME.pdf writes a
     PDF for paper and mail, with the first causes of each kind. Overwrites an earlier report.
     """
-    from periplus.api.collection import REPORT_FILE, Collection
+    from periplus.api.collection import REPORT_FILE
 
     output = output or (Path(REPORT_FILE) if isinstance(collection, str) else None)
-    with Collection(collection_folder(collection)) as opened:
+    with opened_collection(collection) as opened:
         try:
             path = opened.report(output, site, near=near)
         except OSError as error:

@@ -98,10 +98,10 @@ def secure_pages(reader: CollectionReader, most: int) -> list[Url]:
     return [Url(url) for (url,) in reader.stream(f"{find} GROUP BY host_id ORDER BY 1 LIMIT ?", (most,))]
 
 
-def store_certificate(statements: Statements, host: str, certificate: Certificate, now: float) -> None:
-    """Replaces the host's certificate. Call it within a transaction."""
-    row = (host, now, certificate.ends, int(certificate.old_tls), certificate.fault)
-    statements.change(_WRITE_CERTIFICATE, row)
+def store_certificates(statements: Statements, seen: Iterable[tuple[str, Certificate]], now: float) -> None:
+    """Replaces the certificates of hosts. Call it within a transaction."""
+    rows = ((host, now, found.ends, int(found.old_tls), found.fault) for host, found in seen)
+    statements.change_rows(_WRITE_CERTIFICATE, rows)
 
 
 def certificates(reader: CollectionReader) -> list[tuple[str, float, Certificate]]:
