@@ -480,6 +480,14 @@ class MethodSheet:
 
 
 @frozen
+class OutsideColumn:
+    """A figure of the sites from another source. values: by target unit; NaN: the source has none."""
+
+    name: str
+    values: tuple[float, ...]
+
+
+@frozen
 class SurveyResults:
     """Data of a survey's report. Unit numbers are indices into `units`, the target set first."""
 
@@ -498,6 +506,8 @@ class SurveyResults:
     harvest: Harvest
     model: FragmentModel
     centralities: tuple[Centrality, ...] = ()  # of the target units, in order
+    outside: tuple[OutsideColumn, ...] = ()
+    earlier: SurveyResults | None = None  # of the same field, for a comparison
 
 
 @frozen
