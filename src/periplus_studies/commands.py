@@ -187,6 +187,21 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
 
 
 @click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@_counting_options
+@collection_option
+def paper(folder: Path, collection: Place | None, **counting: Any) -> None:
+    """Write all that a paper needs into FOLDER: tables, figures, networks, the method as text, and checksums.
+
+    A collection that does not change gives the same bytes each time; `sha256sum -c SHA256SUMS` checks the files.
+    """
+    from periplus_studies.results import CHECKSUMS, write_paper
+
+    checksum = write_paper(_results(collection_folder(collection), counting), folder)
+    click.echo(f"Written to {folder}; SHA-256 of {CHECKSUMS}: {checksum}", err=True)
+
+
+@click.command()
 @click.argument("sites", nargs=-1, required=True, metavar="SITE...")
 @option("--status", "in: the site is surveyed too.", ("in", "out", "undecided", "discovered"), "undecided")
 @option("--tag tags", "A tag; can be repeated.", many=True)
@@ -448,7 +463,7 @@ def _changes(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: flags[name] for name in CHANGEABLE if flags.get(name) is not None}
 
 
-for _command in (links, mark, report, export):
+for _command in (links, mark, report, export, paper):
     survey.add_command(_command)
 
 

@@ -477,6 +477,7 @@ class MethodSheet:
     merged: int  # pages with the same content as another page of the unit
     documents: int
     links: int
+    data: str  # SHA-256 of the URLs, their states, units and links that the figures follow from
 
 
 @frozen

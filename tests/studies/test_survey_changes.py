@@ -1,6 +1,10 @@
 """Two surveys compared, and rank correlations with columns of other sources: by hand and against SciPy."""
 
+import hashlib
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,11 +13,12 @@ from scipy import stats
 
 from periplus.cli.main import main
 from periplus.errors import UsageError
+from periplus.settings import VERSION
 from periplus_studies import api as survey
 from periplus_studies.compare import compare_surveys
 from periplus_studies.model import Campaign
-from periplus_studies.report import survey_table
-from periplus_studies.results import survey_of
+from periplus_studies.report import TABLES, survey_table
+from periplus_studies.results import FORMATS, survey_of
 from periplus_studies.statistics import outside_columns, ranks, spearman
 from periplus_studies.units import unit_of
 from stored import page, stored
@@ -191,3 +196,41 @@ def test_an_outside_file_is_matched_by_any_name_of_a_site():
 def test_an_outside_file_that_cannot_be_used_is_refused(text, why):
     with pytest.raises(UsageError, match=why):
         outside_columns(text, [unit_of("https://uni.example/")])
+
+
+def paper(folders, folder, *more):
+    run("paper", folder, "-c", folders[1], *more)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_paper_has_tables_figures_method_and_checksums_and_repeats_byte_by_byte(folders, tmp_path):
+    files = paper(folders, tmp_path / "a", "--before", folders[0])
+    assert files == paper(folders, tmp_path / "b", "--before", folders[0])
+    line = [sys.executable, "-m", "periplus", "survey", "paper", tmp_path / "c", "-c", folders[1]]
+    another_order_of_sets = {**os.environ, "PYTHONHASHSEED": "7"}
+    subprocess.run([*line, "--before", folders[0]], check=True, capture_output=True, env=another_order_of_sets)
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "c").iterdir()}
+    wanted = {*(f"{name}.csv" for name in TABLES), *(f"{what}.{end}" for what, ends in FORMATS.items() for end in ends)}
+    assert files.keys() == {*wanted, "method.md", "SHA256SUMS"}
+    sums = dict(line.split("  ")[::-1] for line in files.pop("SHA256SUMS").decode().splitlines())
+    assert sums == {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+
+
+def test_the_method_of_a_paper_says_rule_dates_version_and_definitions(folders, tmp_path):
+    text = paper(folders, tmp_path / "a", "--before", folders[0])["method.md"].decode()
+    earlier = survey_of(folders[0], survey.campaign_of(folders[0]).units).method.data
+    for words in (f"Periplus {VERSION}", f"numpy {np.__version__}", "12 January 1970", "document model: page", earlier):
+        assert words in text
+    assert "### sites.csv" in text and "- `external_wif`: external_linking_pages / fetched" in text
+
+
+def test_a_paper_does_not_write_among_other_files(folders, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert "holds other files" in run("paper", tmp_path, "-c", folders[1], code=2)
+
+
+def test_a_changed_collection_has_another_checksum(folders, tmp_path):
+    other = stored(tmp_path / "c", AFTER | {C: page("C", A)}, [A, C])
+    units = survey.campaign_of(folders[1]).units
+    sums = [survey_of(folder, units).method.data for folder in (folders[1], folders[1], other)]
+    assert sums[0] == sums[1] != sums[2]
