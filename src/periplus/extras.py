@@ -20,7 +20,7 @@ EXTRAS = {  # by imported module: (package, extra, purpose)
     "mcp": ("mcp", "mcp", "Offering collections to language models"),
     "networkx": ("networkx", "network", "A graph for Python"),
     "psycopg": ("psycopg", "postgres", "Collections in PostgreSQL"),
-    "pyarrow": ("pyarrow", "parquet", "Parquet and Arrow tables"),
+    "pyarrow": ("pyarrow", "parquet", "A table for Parquet or Arrow"),
     "pypdfium2": ("pypdfium2", "pdf", "Reading PDF files"),
     "pyspark": ("pyspark", "cluster", "Work on a Spark cluster"),
     "python_multipart": ("python-multipart", "ui", "The interface in a browser"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from periplus.errors import StoreError
-from periplus.store.notes import change_note, note
+from periplus.store.notes import change_note, count_change, note
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Follow
 from periplus.values import Row
@@ -202,7 +202,7 @@ def _replicate(database: Connection, folder: Path, connection: reading.Connectio
             drop_runs(database, [key for (key,) in set(folder_rows.touched_keys(connection, "run")) - left])
             drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
             drop_dictionaries(database, (key for (key,) in folder_rows.touched_keys(connection, "dictionary")))
-            copying.note_change(database)
+            count_change(PostgresStatements(database))
             advance_sequences(database, folder_rows.last_ids(connection, _ID_TABLES), folder_rows.last_seq(connection))
 
 

@@ -9,6 +9,7 @@ import xxhash
 
 from periplus.features import stored_tables
 from periplus.model.collection import Exchange
+from periplus.store.notes import CHANGES
 from periplus.values import Row
 
 WRITTEN_BACK = (*(table.name for table in stored_tables()), "certificate", "file")
@@ -38,7 +39,6 @@ OWNERS = {
 }
 """The column that refers to a row's host, or to its URL, and so decides its shard and its part of the web."""
 MOVING = "moving"  # key of `meta` of an incomplete target: its source, and what is written
-CHANGES = "changes"  # key of `meta`: number of changes of a collection in a database by others than crawls
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}

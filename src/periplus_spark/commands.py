@@ -12,6 +12,7 @@ import click
 
 from periplus.cli.options import FOLDER, option, output_option, place_option, write_output
 from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.present.tables import align
 from periplus.present.wording import count_of, number
 from periplus.values import Place
@@ -111,6 +112,9 @@ def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers:
     """
     from periplus.cli.progress import Watch
     from periplus_spark.datasets import ExportParts, export_dataset
+
+    with extra_needed():  # before the folder is made
+        import pyarrow  # noqa: F401
 
     watch = Watch()
     done = export_dataset(

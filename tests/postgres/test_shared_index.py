@@ -28,12 +28,13 @@ from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.collection import Deletion
 from periplus.retrieval.index import IndexBusy
+from periplus.store.notes import count_change
 from periplus.urls.canonical import url_id
 from periplus_postgres import index_place, segments, shared_index
 from periplus_postgres import published as publications
 from periplus_postgres.collection import clear
 from periplus_postgres.connection import connect
-from periplus_postgres.copying import note_change
+from periplus_postgres.statements import PostgresStatements
 from testweb import GraphRecipe, graph_site, serve
 
 RECIPE = GraphRecipe(seed=3, pages=40, links_per_page=6, shape="random", page_bytes=2000, host="a.test")
@@ -250,7 +251,7 @@ def change(address, statement, *values):
     """Changes rows as a command does, which notes it."""
     with contextlib.closing(connect(address)) as database, database.transaction():
         database.execute(statement, values)
-        note_change(database)
+        count_change(PostgresStatements(database))
 
 
 def test_changes_are_indexed_incrementally_and_published(shared, reader, indexed):

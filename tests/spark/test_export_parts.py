@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
+from periplus.extras import absence
 from periplus.store.sqlite import schema
 from periplus_spark import datasets
 from periplus_spark.combining import combine
@@ -52,6 +53,13 @@ def tables(exported: Path) -> dict[str, list[dict[str, object]]]:
 
 def parts_of(manifest, table):
     return [part.rows for note in manifest.tables if note.name == table for part in note.parts]
+
+
+def test_without_pyarrow_no_folder_is_made(made, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    ran = CliRunner().invoke(main, ["export", "parquet", str(tmp_path / "graph"), "-c", str(made)])
+    assert isinstance(ran.exception, SystemExit) and ran.exit_code == 2 and absence("pyarrow") in ran.output
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")

@@ -131,7 +131,7 @@ def test_the_matrix_is_the_same_as_csv(found):
 
 def test_tables_have_a_value_per_column(found):
     for name in TABLES:
-        table, rows = survey_table(found, name)
+        table, rows = survey_table(replace(found, earlier=found), name)
         lengths = {len(row) for row in rows}
         assert lengths <= {len(table.columns)}, name
 

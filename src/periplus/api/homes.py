@@ -16,9 +16,6 @@ from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import schema
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.reading import Follow
 from periplus.store.statements import Statements
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
@@ -30,6 +27,7 @@ if TYPE_CHECKING:  # imports NumPy, or this module
     from periplus.children import Parent
     from periplus.model.results import ImportResult
     from periplus.store.job_queue import JobQueue
+    from periplus.store.sqlite.reading import Follow
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -77,6 +75,8 @@ class FolderStore:
         return FolderHome(place)
 
     def reader(self, place: Path) -> CollectionReader:
+        from periplus.store.sqlite.listing import SqliteReader  # readers of a database do without it
+
         return SqliteReader.of(place)
 
     def folder(self, place: Path, watch: Watch) -> Path:
@@ -221,6 +221,18 @@ def place_at(text: Place) -> Place:
     return str(text) if is_address(str(text)) else Path(text)
 
 
+def full_place(place: Place) -> Place:
+    """The absolute path of a folder, or a database address: identifies the collection in this process."""
+    return place.resolve() if isinstance(place, Path) else place
+
+
+def files_state(folder: Path) -> object:
+    """Changes whenever anything is written to the collection in a folder."""
+    from periplus.store.sqlite.schema import files_state as state_of
+
+    return state_of(folder)
+
+
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
@@ -229,7 +241,7 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     places = set[Place]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
-            if (where := path.resolve() if isinstance(path, Path) else path) in places:
+            if (where := full_place(path)) in places:
                 continue
             places.add(where)
             name = plain = name_of(path).removesuffix(SUFFIX)
@@ -242,8 +254,10 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
 
 def _collections_in(folder: Path) -> list[Path]:
     """The folder itself if it is a collection, else the collections inside it."""
-    inside = [folder] if schema.exists(folder) else sorted(folder.glob(f"*{SUFFIX}"))
-    return [path for path in inside if schema.exists(path)]
+    from periplus.store.sqlite.schema import exists
+
+    inside = [folder] if exists(folder) else sorted(folder.glob(f"*{SUFFIX}"))
+    return [path for path in inside if exists(path)]
 
 
 def folder_of(place: Place, watch: Watch | None = None) -> Path:
@@ -285,6 +299,8 @@ def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tupl
 @contextlib.contextmanager
 def writing(folder: Path, follow: Follow) -> Iterator[Statements]:
     """One transaction on the folder of `changing`, which the database follows. Raises NoCollection, StoreError."""
+    from periplus.store.sqlite import schema
+
     with schema.writing(folder) as connection, follow(connection):
         yield schema.SqliteStatements(connection)
 

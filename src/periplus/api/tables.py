@@ -20,7 +20,7 @@ from periplus.api.audit import issue_rows
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, seen_since, trends
-from periplus.api.homes import open_reader
+from periplus.api.homes import full_place, open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
 from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
@@ -40,11 +40,11 @@ from periplus.model.tables import (
 from periplus.present.issues import fault_row
 from periplus.present.writers import find_writer
 from periplus.store.notes import fault_notes
-from periplus.store.sqlite import reading, schema
+from periplus.store.sqlite import reading
 from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
-from periplus.values import Row, frozen
+from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.analyse.segments import Segmentation
@@ -298,25 +298,24 @@ class Browser:
 
         return self._computed.get_or_make(key, make)
 
-    def _noted_causes(self, folder: Path) -> NotedCauses:
+    def _noted_causes(self, place: Place) -> NotedCauses:
         """All causes with their notes. A changed note does not repeat the audit."""
-        with reading.open_reader(folder) as connection:
+        with open_reader(place) as reader:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
-                with reading.limit_reads(connection, AUDIT_S), reading.snapshot(connection):
-                    table = issues_of_sites(SqliteReader(connection), folder, closed=True)
+                with reader.limit_reads(AUDIT_S), reader.snapshot():
+                    table = issues_of_sites(reader, place, closed=True)
                     table = table.of(by_severity(table.kinds))
-                    return table, tuple(
-                        seen_since(SqliteReader(connection), table, causes) for causes in table.causes()
-                    )
+                    return table, tuple(seen_since(reader, table, causes) for causes in table.causes())
 
-            audited = self._audited.get_or_make((folder.resolve(), *SqliteReader(connection).version()), make)
-            return NotedCauses(*audited, {(note.code, note.cause): note for note in _notes(connection)})
+            audited = self._audited.get_or_make((full_place(place), *reader.version()), make)
+            notes = fault_notes(reader.statements)
+            return NotedCauses(*audited, {(note.code, note.cause): note for note in notes})
 
-    def noted_faults(self, folder: Path) -> tuple[NotedFault, ...]:
+    def noted_faults(self, place: Place) -> tuple[NotedFault, ...]:
         """All causes with notes and their first issue, most severe first. Raises NoCollection, StoreError."""
         with self._computed.lock:
-            return tuple(self._noted_causes(folder).faults(1))
+            return tuple(self._noted_causes(place).faults(1))
 
     def fault(self, folder: Path, code: str, cause: str, most: int = 1) -> NotedFault | None:
         """A cause with at most `most` of its issues, or None if it does not exist (any more). Raises NoCollection,
@@ -359,14 +358,10 @@ def table_of(name: str) -> Table:
     return TABLES[name]
 
 
-def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
-    return fault_notes(schema.SqliteStatements(connection))
-
-
-def _version(folder: Path) -> _Key:
+def _version(place: Place) -> _Key:
     """Cache key that changes with the stored data and the rules."""
-    with reading.open_reader(folder) as connection:
-        return (folder.resolve(), *SqliteReader(connection).version(), _notes(connection), rules_mtime_ns(folder))
+    with open_reader(place) as reader:
+        return (full_place(place), *reader.version(), fault_notes(reader.statements), rules_mtime_ns(place))
 
 
 def _stamp(folder: Path, name: str) -> object:
