@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from periplus.errors import UsageError
-from periplus.model.tables import Table, columns_of
+from periplus.model.tables import ColumnKind, Table, columns_of
 from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row, fields_of
+from periplus_studies.compare import SurveyChange, compare_surveys
 from periplus_studies.fragment import write_fragment_svg
 from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
 from periplus_studies.model import CampaignProgress, CompanionClass, SiteMark, SurveyResults, Unit
 from periplus_studies.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
+from periplus_studies.statistics import spearman
 
 Values = dict[str, Any]  # of a row, by column
 _RUN = columns_of("""
@@ -144,6 +148,49 @@ RECORDS = Table(
         state text searched facet: empty, or why no page of the site was fetched
     """),
 )
+CORRELATIONS = Table(
+    "correlations",
+    "Rank correlations of the sites' figures with their sizes and with columns of other sources.",
+    columns_of("""
+        figure text searched facet: a column of `sites`
+        other text searched facet: documents: known documents of the site; else the column of the file
+        pairs integer: sites with a fetched page and both values
+        rho real: Spearman's rank correlation; empty if a column is constant
+        low real: lower end of its 95 % interval
+        high real: upper end
+    """),
+)
+CHANGES = Table(
+    "changes",
+    "Sites of this survey and of an earlier one.",
+    columns_of("""
+        site text searched: the site
+        prefixes text searched: prefixes of the unit's URLs
+        change text facet: came, went, stayed, or moved to another set
+        set_before text facet: target, or the class of a companion site; empty: not in the earlier survey
+        set_after text facet: the same in this survey
+        units_before integer: sites of the target set that linked to it
+        units_after integer: sites of the target set that link to it
+        links_before integer: links from other sites of the target set
+        links_after integer: the same in this survey
+        read_before real: share of the site's known documents that was fetched
+        read_after real: the same in this survey
+        rank_before real: rank by links among the sites that both surveys read; equal values share their mean rank
+        rank_after real: the same in this survey
+        rise real: ranks gained
+    """),
+)
+LINK_CHANGES = Table(
+    "linkchanges",
+    "Links between sites in this survey and in an earlier one.",
+    columns_of("""
+        source text searched: the site of the target set that links
+        target text searched: the site that is linked to
+        change text facet: came, went, more, fewer or same; empty: one of the sites was not read in both surveys
+        links_before integer: distinct pairs of documents
+        links_after integer: the same in this survey
+    """),
+)
 STANDING = Table(
     "standing",
     "Progress and yield of each site.",
@@ -160,6 +207,7 @@ STANDING = Table(
         tags text searched: the user's tags, separated by blanks
     """),
 )
+_NO_FIGURES = frozenset({"waiting", "share", "community"})  # columns of `sites` that a rank correlation makes no use of
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
 .scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
@@ -189,6 +237,8 @@ def survey_table(results: SurveyResults, name: str) -> tuple[Table, Iterator[Row
     """One of TABLES, and its rows. Raises UsageError for another name."""
     if name not in TABLES:
         raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(TABLES)}")
+    if results.earlier is None and name in (CHANGES.name, LINK_CHANGES.name):
+        raise UsageError(f"the table {name} compares with an earlier survey: name its collection (--before)")
     table, rows = TABLES[name]
     return table, (_row(table, values) for values in rows(results))
 
@@ -275,6 +325,33 @@ def _records(results: SurveyResults) -> Iterator[Values]:
         yield _unit_values(results.units[record.unit]) | record._asdict()
 
 
+def correlations(results: SurveyResults) -> Iterator[Values]:
+    """Of every figure of the read sites with their known documents, and with each column of `results.outside`."""
+    read = np.array([bool(row.fetched) for row in results.figures], np.bool_)
+    rows = list(_units(results))
+    sizes = tuple(float(row.fetched + row.waiting) for row in results.figures)
+    others = [("documents", sizes), *((column.name, column.values) for column in results.outside)]
+    for name, values in others:
+        other = np.array(values, np.float64)[read]
+        for column in UNITS.columns:
+            if column.kind in (ColumnKind.INTEGER, ColumnKind.REAL) and column.name not in _NO_FIGURES:
+                figure = np.array([row[column.name] for row in rows], np.float64)[read]
+                yield {"figure": column.name, "other": name, **asdict(spearman(figure, other))}
+
+
+def _site_changes(results: SurveyResults) -> Iterator[Values]:
+    return (row._asdict() for row in _change(results).rows)
+
+
+def _link_changes(results: SurveyResults) -> Iterator[Values]:
+    return (row._asdict() for row in _change(results).links)
+
+
+def _change(results: SurveyResults) -> SurveyChange:
+    assert results.earlier is not None
+    return compare_surveys(results.earlier, results)
+
+
 TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
     table.name: (table, rows)
     for table, rows in (
@@ -285,6 +362,9 @@ TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
         (CONNECTIVITY, _connectivity),
         (INTERLINKING, _interlinking),
         (RECORDS, _records),
+        (CORRELATIONS, correlations),
+        (CHANGES, _site_changes),
+        (LINK_CHANGES, _link_changes),
     )
 }
 
@@ -324,6 +404,8 @@ def survey_report(results: SurveyResults) -> str:
         ("companions", "Companion set", html.companions(_companion_rows(results), kinds)),
         ("communicators", "Communicators", html.communicators(measured)),
         ("colinks", "Co-links and coupling", html.colinks(co_links)),
+        ("correlations", "Rank correlations", html.correlations(_correlation_rows(results))),
+        ("changes", "Compared with the earlier survey", _changes(html, results)),
         ("domains", "Countries and domains", html.suffixes(results.suffixes_out, results.suffixes_in)),
         ("harvest", "The harvest, and how complete it is", html.harvest(harvest, *progress, curves)),
         ("method", "Method sheet", html.method(_facts(results), _record_rows(results))),
@@ -448,6 +530,57 @@ def _companion_rows(results: SurveyResults) -> PagedTable:
         back=lambda row: "not read" if row["back"] is None else count_of(row["back"], "site"),
         tags=lambda row: row["tags"].replace(" ", ", "),
     )
+
+
+def _correlation_rows(results: SurveyResults) -> PagedTable:
+    return _value_table(
+        "correlation-rows",
+        correlations(results),
+        """
+        figure: figure
+        with: other
+        sites: pairs n
+        Spearman’s rho: rho n
+        95 % interval: between
+    """,
+        rho=lambda row: "–" if row["rho"] is None else f"{row['rho']:.3f}",
+        between=lambda row: "–" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}",
+    )
+
+
+def _changes(html: Any, results: SurveyResults) -> str:
+    """Empty without an earlier survey."""
+    if results.earlier is None:
+        return ""
+    change = _change(results)
+    sites = """
+        site: site
+        change: change
+        before: set_before
+        now: set_after
+        linking sites before: units_before n
+        now: units_after n
+        rank before: rank_before n
+        now: rank_after n
+        ranks gained: rise n
+        read before, %: read_before n wide
+        now, %: read_after n wide
+    """
+    links = "from: source\nto: target\nchange: change\nlinks before: links_before n\nnow: links_after n"
+    names = ("units_before", "units_after", "rank_before", "rank_after", "rise", "read_before", "read_after")
+    tables = [
+        _value_table(
+            "change-rows", (row._asdict() for row in change.rows), sites, **{name: _short(name) for name in names}
+        ),
+        _value_table("link-change-rows", (row._asdict() for row in change.links), links),
+    ]
+    return str(html.changes(change, survey_caption(results.earlier), *tables))
+
+
+def _short(name: str) -> Callable[[Values], Cell]:
+    """A value that may be missing; shares in percent."""
+    factor = 100 if name.startswith("read") else 1
+    return lambda row: "–" if row[name] is None else f"{factor * row[name]:.4g}"
 
 
 def _pair_rows(name: str, results: SurveyResults, kind: str) -> PagedTable:

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import stored as small
 from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, folder_of, home_of
 from periplus.cli.main import main
@@ -129,10 +128,9 @@ def test_sites_are_marked_by_several(place: Path | str, own) -> None:
 
 
 @pytest.fixture(params=["folder", "database"])
-def news(request: pytest.FixtureRequest, tmp_path: Path, own, monkeypatch: pytest.MonkeyPatch) -> Path | str:
+def news(request: pytest.FixtureRequest, tmp_path: Path, own) -> Path | str:
     """A collection with stories."""
-    monkeypatch.setattr(small, "NOW", WEB.now)
-    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
+    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts, now=WEB.now)
     return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
 
 

@@ -163,6 +163,7 @@ def test_feeds_and_other_xml_are_read():
         b'xlink:href="z">w</p></book>'
     )
     assert [link.target[-5:] for link in document(book, "text/xml").links] == ["b.xsl", "dir/z"]
+    assert document(b"<svg xml:lang='CS'><title>T</title></svg>", "image/svg+xml").language == "cs"
 
 
 @pytest.mark.parametrize(
