@@ -15,9 +15,8 @@ from starlette.requests import Request
 
 from periplus.api import search_index, searching
 from periplus.api.cache import Background, LruCache
-from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, database_at, home_of, open_reader
+from periplus.api.homes import collections_at, database_at, full_place, home_of, open_reader
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.page_segments import rules_mtime_ns
 from periplus.api.site import Site
@@ -158,20 +157,20 @@ class Maps:
     def __init__(self) -> None:
         self._sites: LruCache[_Key, Site] = LruCache(MAPS)
 
-    def cached_site(self, folder: Path, site: str) -> Site | None:
+    def cached_site(self, place: Place, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
-        with open_reader(folder) as reader:
-            key = (folder.resolve(), site, *reader.version(), rules_mtime_ns(folder))
+        with open_reader(place) as reader:
+            key = (full_place(place), site, *reader.version(), rules_mtime_ns(place))
             is_small = reader.count_urls() <= SMALL_URLS
-        return self.of(folder, site) if is_small else self._sites.get(key)
+        return self.of(place, site) if is_small else self._sites.get(key)
 
-    def of(self, folder: Path, site: str) -> Site:
+    def of(self, place: Place, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
-        with open_reader(folder) as reader:
-            key = (folder.resolve(), site, *reader.version(), rules_mtime_ns(folder))
+        with open_reader(place) as reader:
+            key = (full_place(place), site, *reader.version(), rules_mtime_ns(place))
 
         def make() -> Site:
-            with Collection(folder, time_limit_s=READ_S) as collection:
+            with open_collection(place, time_limit_s=READ_S) as collection:
                 return collection.map(site)
 
         return self._sites.get_or_make(key, make)
@@ -255,11 +254,12 @@ class AppState:
     def has_studies(self, name: str) -> bool:
         """Whether a feature has stored something in the collection, or it starts on several sites."""
         folder = self.places.collections().get(name)
-        if folder is None or not self.places.is_read(folder):
+        if folder is None:
             return False
-        with contextlib.suppress(PeriplusError), open_collection(folder) as collection:
+        place = self.places.place(folder)
+        with contextlib.suppress(PeriplusError), open_collection(place) as collection:
             sites = {site_key(Url(start)) for run in collection.runs() for start in run.starts}
-            uses = any(is_in_use(folder) for _, is_in_use in loaded("in_use", FunctionType).values())
+            uses = any(is_in_use(place) for _, is_in_use in loaded("in_use", FunctionType).values())
             return len(sites) > 1 or uses
         return False
 
@@ -297,9 +297,17 @@ def state_of(request: Request) -> AppState:
 
 
 def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder that is read) of the collection in the address. Raises as `place_of`."""
+    """(name, folder that is read; of a database that of its copy) of the collection in the address. Raises as
+    `place_of`.
+    """
     name, folder, _ = place_of(request)
     return name, folder
+
+
+def place_read(request: Request) -> tuple[str, Place]:
+    """(name, folder or address) of the collection in the address, to be read where it is. Raises NoCollection."""
+    name, folder = name_and_folder(request)
+    return name, state_of(request).places.place(folder)
 
 
 def name_and_folder(request: Request) -> tuple[str, Path]:
