@@ -197,6 +197,16 @@ def test_the_threshold_of_strong_grows_with_the_target_set():
     assert [strong_from(CompanionRules(), chosen) for chosen in (10, 60, 61, 1000)] == [3, 3, 4, 50]
 
 
+def test_waiting_pages_count_as_far_as_such_pages_answer(tmp_path):
+    """Of eight requested pages two answer; sixteen wait."""
+    paths = [f"/{place}" for place in range(23)]
+    web = {A: page("A", *paths), A + "0": page("A0", "https://hub.org/")} | {
+        A + str(place): 404 for place in range(1, 7)
+    }
+    rich = survey_of(stored(tmp_path / "c", web, [A])).harvest.richness
+    assert (rich.pages, rich.known) == (2, 2 + math.ceil(16 * (2 + 3 * 2 / 8) / (8 + 3)))
+
+
 def drawn(seed, units=60, chosen=40, documents=600, links=3000):
     """A random fragment: documents of units, some of them fetched, and distinct links of fetched documents."""
     rng = np.random.default_rng(seed)
