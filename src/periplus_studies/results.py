@@ -42,11 +42,13 @@ from periplus_studies.analyse import (
     connectivity,
     connectivity_with,
     couplings,
+    density_estimate,
     fragment_model,
     suffix_tallies,
     unit_figures,
     unit_links,
     web_fragment,
+    wif_estimates,
 )
 from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
 from periplus_studies.harvest import PRIOR_PAGES, completeness_text, harvest_of, harvest_rows, write_yield_curves
@@ -166,7 +168,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
     companions = companion_set(fragment, pages, order.rules, rows.marks)
     left_out = np.zeros(len(fragment.units), np.bool_)
     left_out[[site.unit for site in companions if site.kind is CompanionClass.GLOBAL]] = True
-    inside = np.arange(len(fragment.units)) < fragment.chosen
+    inside, known = np.arange(len(fragment.units)) < fragment.chosen, live_documents(rows)
     return SurveyResults(
         units=fragment.units,
         chosen=fragment.chosen,
@@ -183,6 +185,9 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
         centralities=centralities(counted, fragment.chosen),
+        wif=wif_estimates(fragment, known, own=True),
+        external_wif=wif_estimates(fragment, known, own=False),
+        density=density_estimate(fragment, known),
     )
 
 
