@@ -84,7 +84,7 @@ class Feature(NamedTuple):
     presets: kinds of jobs in the first form, each a `periplus.jobs.presets.Preset`;
     stored_tables: tables that it adds to every collection; file_tables: tables of periplus.toml that it reads;
     tables: the tables of its stored results, a mapping of `periplus.api.tables.ResultTable` by name;
-    in_use: a function of a collection's folder: whether the feature has stored something there;
+    in_use: a function of a collection's folder or address: whether the feature has stored something there;
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;

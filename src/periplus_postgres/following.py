@@ -138,8 +138,9 @@ def move_records(connection: Connection, moves: Sequence[tuple[RecordPlace, Reco
 
 @contextlib.contextmanager
 def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
-    """Like `changing`, for a caller that holds `only_crawl`. Finally removes bytes of deleted pages from the segments.
-    Raises StoreError while workers run, UsageError, NoCollection.
+    """Yields (folder of the up-to-date copy, context for each transaction that changes the collection), for a caller
+    that holds `only_crawl`. Finally removes bytes of deleted pages from the segments. Raises StoreError while workers
+    run, UsageError, NoCollection.
     """
     address = address_of(store)
     with contextlib.closing(connect(address)) as database:
@@ -148,8 +149,8 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
             raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
         copying.remove_time_limits(database)
         copying.merge_inbox(database, address.collection)
-        with changing(store, watch) as (folder, follow):
-            yield folder, follow
+        with brought_up(address, watch) as (copied, folder):
+            yield folder, partial(_replicate, copied, folder)
         _fill_holes(database)
 
 
@@ -177,16 +178,6 @@ def _fill_holes(database: Connection) -> None:
                 storage.delete(name)
             with database.transaction():
                 forget_hole(database, name)
-
-
-@contextlib.contextmanager
-def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
-    """Yields (folder of the up-to-date copy, context for each transaction that changes the collection).
-
-    store: the database address. Raises UsageError, NoCollection, StoreError.
-    """
-    with brought_up(address_of(store), watch) as (database, folder):
-        yield folder, partial(_replicate, database, folder)
 
 
 @contextlib.contextmanager

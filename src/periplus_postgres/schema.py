@@ -58,6 +58,7 @@ REFERENCE: Final = frozenset(
         "worker",
         "issue",
         "page_note",
+        "certificate",
         "job",
         "schedule",
         *moved_tables.WRITTEN_BACK,

@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
+from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from periplus.children import process_lives
-from periplus.errors import StoreError, UsageError
+from periplus.errors import OutOfTime, StoreError, UsageError
 from periplus.model.tables import Table
 from periplus.store.bodies import BodyCodec
 from periplus.store.notes import note
@@ -47,6 +48,8 @@ def _translate_errors(address: Address, *, writes: bool = False) -> Iterator[Non
     """Translates database errors to StoreError."""
     try:
         yield
+    except psycopg.errors.QueryCanceled as error:
+        raise OutOfTime("reading took too long and was stopped") from error
     except psycopg.Error as error:
         message = str(error).strip().partition("\n")[0] or type(error).__name__
         raise StoreError(
@@ -113,7 +116,7 @@ class PostgresReader(CollectionReader):
         self._connection.close()
 
     @contextlib.contextmanager
-    def limit_reads(self, limit_s: float) -> Iterator[None]:
+    def limit_reads(self, limit_s: float, cpu_s: Callable[[], float] = thread_time) -> Iterator[None]:
         with _translate_errors(self._address):
             if self._connection.closed:
                 raise UsageError("the collection was closed: use it within `with periplus.open(ADDRESS) as collection`")

@@ -413,7 +413,7 @@ class Collection:
         """
         hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._time_limit():
-            finder = service("keywords")(self._folder_reader, most, method, watch)
+            finder = service("keywords")(self._reader, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)

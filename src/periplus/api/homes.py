@@ -16,7 +16,6 @@ from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
 from periplus.store.reader import CollectionReader
-from periplus.store.statements import Statements
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
@@ -56,7 +55,7 @@ class CollectionStore(Protocol):
         to the database at the end.
         """
 
-    def changing(self, place: Any, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+    def changing(self, place: Any) -> AbstractContextManager[tuple[Path, Follow]]:
         """See `changing`."""
 
     def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
@@ -85,7 +84,7 @@ class FolderStore:
     def editing(self, place: Path) -> AbstractContextManager[Path]:
         return contextlib.nullcontext(place)
 
-    def changing(self, place: Path, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+    def changing(self, place: Path) -> AbstractContextManager[tuple[Path, Follow]]:
         return contextlib.nullcontext((place, contextlib.nullcontext))
 
     def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
@@ -252,12 +251,16 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     return named
 
 
-def _collections_in(folder: Path) -> list[Path]:
-    """The folder itself if it is a collection, else the collections inside it."""
+def is_collection(folder: Path) -> bool:
     from periplus.store.sqlite.schema import exists
 
-    inside = [folder] if exists(folder) else sorted(folder.glob(f"*{SUFFIX}"))
-    return [path for path in inside if exists(path)]
+    return exists(folder)
+
+
+def _collections_in(folder: Path) -> list[Path]:
+    """The folder itself if it is a collection, else the collections inside it."""
+    inside = [folder] if is_collection(folder) else sorted(folder.glob(f"*{SUFFIX}"))
+    return [path for path in inside if is_collection(path)]
 
 
 def folder_of(place: Place, watch: Watch | None = None) -> Path:
@@ -286,23 +289,13 @@ def editing(place: Place) -> AbstractContextManager[Path]:
     return store_of(where).editing(where)
 
 
-def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tuple[Path, Follow]]:
-    """Yields (folder to change, context for each transaction). For a database, the folder is the local copy and the
-    context replicates each transaction to the database.
+def changing(place: Place) -> AbstractContextManager[tuple[Path, Follow]]:
+    """Yields (folder to change, context for each transaction) while no crawl runs. For a database, the folder is the
+    local copy and the context replicates each transaction to the database.
 
-    alone: no crawl may run; for a folder, the caller holds `only_crawl`. Raises StoreError if the collection is in use,
-    UsageError, NoCollection.
+    The caller holds `only_crawl`. Raises StoreError if the collection is in use, UsageError, NoCollection.
     """
-    return store_of(place).changing(place, alone)
-
-
-@contextlib.contextmanager
-def writing(folder: Path, follow: Follow) -> Iterator[Statements]:
-    """One transaction on the folder of `changing`, which the database follows. Raises NoCollection, StoreError."""
-    from periplus.store.sqlite import schema
-
-    with schema.writing(folder) as connection, follow(connection):
-        yield schema.SqliteStatements(connection)
+    return store_of(place).changing(place)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:

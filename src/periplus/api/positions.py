@@ -34,8 +34,8 @@ from periplus.values import Place, Row
 
 # issues without a position in a source
 WHOLE_PAGE_CODES = HEADER_CODES | {
-    "bot-wall", "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page",
-    "url-too-long",
+    "bot-wall", "deep-page", "duplicate", "endless-series", "heavy-page", "missing-from-sitemap", "near-duplicate",
+    "orphan", "slow-page", "url-too-long",
 }  # fmt: skip
 POSITION_KEYS = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
 KEPT_VERSION = 1  # of the file of issues
