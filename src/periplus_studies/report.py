@@ -16,7 +16,7 @@ from periplus.model.tables import ColumnKind, Table, columns_of
 from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row, fields_of
-from periplus_studies.compare import SurveyChange, compare_surveys
+from periplus_studies.compare import CHANGES, LINK_CHANGES, SurveyChange, compare_surveys
 from periplus_studies.fragment import write_fragment_svg
 from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
 from periplus_studies.model import CampaignProgress, CompanionClass, Estimate, SiteMark, SurveyResults, Unit
@@ -166,37 +166,6 @@ CORRELATIONS = Table(
         rho real: Spearman's rank correlation; empty if a column is constant
         low real: lower end of its 95 % interval
         high real: upper end
-    """),
-)
-CHANGES = Table(
-    "changes",
-    "Sites of this survey and of an earlier one.",
-    columns_of("""
-        site text searched: the site
-        prefixes text searched: prefixes of the unit's URLs
-        change text facet: came, went, stayed, or moved to another set
-        set_before text facet: target, or the class of a companion site; empty: not in the earlier survey
-        set_after text facet: the same in this survey
-        units_before integer: sites of the target set that linked to it
-        units_after integer: sites of the target set that link to it
-        links_before integer: links from other sites of the target set
-        links_after integer: the same in this survey
-        read_before real: share of the site's known documents that was fetched
-        read_after real: the same in this survey
-        rank_before real: rank by links among the sites that both surveys read; equal values share their mean rank
-        rank_after real: the same in this survey
-        rise real: ranks gained
-    """),
-)
-LINK_CHANGES = Table(
-    "linkchanges",
-    "Links between sites in this survey and in an earlier one.",
-    columns_of("""
-        source text searched: the site of the target set that links
-        target text searched: the site that is linked to
-        change text facet: came, went, more, fewer or same; empty: one of the sites was not read in both surveys
-        links_before integer: distinct pairs of documents
-        links_after integer: the same in this survey
     """),
 )
 STANDING = Table(

@@ -42,14 +42,13 @@ from periplus_studies.analyse import (
     connectivity,
     connectivity_with,
     couplings,
-    density_estimate,
     fragment_model,
     suffix_tallies,
     unit_figures,
     unit_links,
     web_fragment,
-    wif_estimates,
 )
+from periplus_studies.compare import CHANGES, LINK_CHANGES
 from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
 from periplus_studies.harvest import PRIOR_PAGES, completeness_text, harvest_of, harvest_rows, write_yield_curves
 from periplus_studies.model import (
@@ -76,8 +75,9 @@ from periplus_studies.network import (
     write_network_gexf,
     write_network_svg,
 )
-from periplus_studies.report import CHANGES, LINK_CHANGES, TABLES, survey_report, survey_table
+from periplus_studies.report import TABLES, survey_report, survey_table
 from periplus_studies.schedule import ITEMS, PLAN, campaign_from
+from periplus_studies.statistics import density_estimate, wif_estimates
 from periplus_studies.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 FORMATS = {

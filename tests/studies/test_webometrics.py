@@ -19,13 +19,11 @@ from periplus_studies.analyse import (
     companion_set,
     connectivity,
     couplings,
-    density_estimate,
     gains_of,
     strong_from,
     suffix_tallies,
     unit_figures,
     unit_links,
-    wif_estimates,
 )
 from periplus_studies.model import (
     CompanionClass,
@@ -37,7 +35,7 @@ from periplus_studies.model import (
     WebFragment,
 )
 from periplus_studies.results import SurveyOrder, mark_sites, survey_of
-from periplus_studies.statistics import wilson
+from periplus_studies.statistics import density_estimate, wif_estimates, wilson
 from periplus_studies.units import promote, unit_of
 from stored import page, stored
 
