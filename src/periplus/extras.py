@@ -14,6 +14,7 @@ from periplus.errors import UsageError
 
 EXTRAS = {  # by imported module: (package, extra, purpose)
     "brotli": ("brotli", "brotli", "Answers in brotli"),
+    "duckdb": ("duckdb", "sql", "Asking a snapshot in SQL"),
     "fsspec": ("fsspec", "segments", "Segments on object storage"),
     "jsonpath": ("python-jsonpath", "jsonpath", "A rule of JSONPath"),
     "markdown_it": ("markdown-it-py", "office", "Reading Markdown"),

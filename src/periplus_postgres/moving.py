@@ -199,7 +199,7 @@ def _name_left_behind(tables: Sequence[str]) -> None:
         log.warning("not moved, since no installed feature declares them: tables %s", ", ".join(tables))
 
 
-def _rows_moved(begun: Mapping[str, Any]) -> dict[str, int]:
+def _row_counts(begun: Mapping[str, Any]) -> dict[str, int]:
     """Numbers of rows by table, from the note MOVING of a complete move."""
     return {name: rows for name, (rows, _) in begun["tables"].items()}
 
@@ -241,7 +241,7 @@ def _begin(target: Connection, address: Address, source: str) -> dict[str, int]:
             schema.create(target, address.collection)
         begun = json.loads(note(statements, MOVING) or "{}")
         if begun.get("source") == source:
-            return {} if is_draft else _rows_moved(begun)
+            return {} if is_draft else _row_counts(begun)
         if is_draft:
             schema.clear(target, {})
         if not copying.is_empty(target):
@@ -324,7 +324,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
                     raise StoreError(f"{folder} holds a collection already. Choose another folder.")
                 put_note(SqliteStatements(done), MOVING, "")
             stack.pop_all()
-    return MoveResult(str(folder), _rows_moved(begun))
+    return MoveResult(str(folder), _row_counts(begun))
 
 
 def _copy_to_folder(connection: Connection, address: Address, folder: Path, watch: Watch) -> None:

@@ -16,7 +16,7 @@ from periplus.analyse.linkgraph import places_in_sorted
 from periplus.api.facts import run_name
 from periplus.api.homes import editing, home_of
 from periplus.errors import UsageError
-from periplus.model.arrays import Ints
+from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import Table
@@ -42,14 +42,16 @@ from periplus_studies.analyse import (
     connectivity,
     connectivity_with,
     couplings,
+    density_estimate,
     fragment_model,
     suffix_tallies,
     unit_figures,
     unit_links,
     web_fragment,
+    wif_estimates,
 )
 from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
-from periplus_studies.harvest import completeness_text, harvest_of, harvest_rows, write_yield_curves
+from periplus_studies.harvest import PRIOR_PAGES, completeness_text, harvest_of, harvest_rows, write_yield_curves
 from periplus_studies.model import (
     CompanionClass,
     CompanionRules,
@@ -166,7 +168,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
     companions = companion_set(fragment, pages, order.rules, rows.marks)
     left_out = np.zeros(len(fragment.units), np.bool_)
     left_out[[site.unit for site in companions if site.kind is CompanionClass.GLOBAL]] = True
-    inside = np.arange(len(fragment.units)) < fragment.chosen
+    inside, known = np.arange(len(fragment.units)) < fragment.chosen, live_documents(rows)
     return SurveyResults(
         units=fragment.units,
         chosen=fragment.chosen,
@@ -183,6 +185,9 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
         centralities=centralities(counted, fragment.chosen),
+        wif=wif_estimates(fragment, known, own=True),
+        external_wif=wif_estimates(fragment, known, own=False),
+        density=density_estimate(fragment, known),
     )
 
 
@@ -205,15 +210,30 @@ def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
     external = (turn[fragment.sources] >= 0) & (fragment.unit[fragment.sources] != fragment.unit[fragment.ends])
     page, end = turn[fragment.sources[external]], fragment.ends[external]
     names = tuple(unit.short for unit in fragment.units[: fragment.chosen])
-    documents = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[
-        : fragment.chosen
-    ]
+    documents = np.ceil(live_documents(rows)[: fragment.chosen]).astype(np.int64)
     site = fragment.unit[document]
     outside = fragment.unit[end] >= fragment.chosen
     external_rows = harvest_rows(names, documents, site, (page, _items(rows, end, item)))
     return external_rows, harvest_rows(
         names, documents, site, (page[outside], fragment.unit[end[outside]].astype(np.int64))
     )
+
+
+def live_documents(rows: SurveyRows) -> Floats:
+    """Expected documents of each unit: the fetched ones, and of the waiting URLs the share that will give one.
+
+    The share is that of the unit's requests so far, with PRIOR_PAGES requests at the mean share: the others failed, or
+    led to a document that was there before.
+    """
+    fragment, size = rows.fragment, len(rows.fragment.units)
+    fetched, waiting = (
+        np.bincount(fragment.unit[mask], minlength=size) for mask in (fragment.fetched, fragment.waiting)
+    )
+    place = places_in_sorted(rows.urls.ids, rows.order)
+    asked = np.bincount(rows.assigned.numbers[place[place >= 0]], minlength=size)
+    mean = fetched.sum() / max(asked.sum(), 1)
+    live: Floats = np.minimum((fetched + PRIOR_PAGES * mean) / (asked + PRIOR_PAGES), 1.0)
+    return np.asarray(fetched + waiting * live, np.float64)
 
 
 def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:

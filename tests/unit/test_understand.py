@@ -181,6 +181,10 @@ def test_feeds_and_other_xml_are_read():
         ("<rss><channel><title>t</title><item><description>{text}</description></item></channel></rss>",
             "http://a.example/dir/"),
         ((
+"<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/'>"
+"<channel xml:base='/x/'/><item><description>{text}</description></item></r:RDF>"
+), "http://a.example/x/"),
+        ((
 "<rss xml:base='/x/'><channel><link>/n/</link><item><link>/i/</link><description>"
 "{text}</description></item></channel></rss>"
 ), "http://a.example/x/"),

@@ -34,14 +34,14 @@ from periplus.values import Place, Row
 
 # issues without a position in a source
 WHOLE_PAGE_CODES = HEADER_CODES | {
-    "bot-wall", "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page",
-    "url-too-long",
+    "bot-wall", "deep-page", "duplicate", "endless-series", "heavy-page", "missing-from-sitemap", "near-duplicate",
+    "orphan", "slow-page", "url-too-long",
 }  # fmt: skip
 POSITION_KEYS = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
 KEPT_VERSION = 1  # of the file of issues
 _TEXTS = ("words", "anchors")
 _PLACES = ("pages", "related", "ends")
-_PAGES = 10_000  # pages per batch of issues in memory; each page is read once
+PAGES_AT_ONCE = 10_000  # pages per batch of issues in memory; each page is read once
 
 
 def issues_with_positions(place: Place, issues: Iterable[Issue]) -> list[Issue]:
@@ -71,7 +71,7 @@ def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
         (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in WHOLE_PAGE_CODES
     ]
     pages = sort_distinct(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in sorted_kinds)]))
-    for lot in np.split(pages, range(_PAGES, len(pages), _PAGES)):
+    for lot in np.split(pages, range(PAGES_AT_ONCE, len(pages), PAGES_AT_ONCE)):
         if not len(lot):
             break
         spans = [

@@ -100,7 +100,7 @@ def secure_pages(reader: CollectionReader, most: int) -> list[Url]:
 
 def store_certificates(statements: Statements, seen: Iterable[tuple[str, Certificate]], now: float) -> None:
     """Replaces the certificates of hosts. Call it within a transaction."""
-    rows = ((host, now, found.ends, int(found.old_tls), found.fault) for host, found in seen)
+    rows = ((host, now, certificate.ends, int(certificate.old_tls), certificate.fault) for host, certificate in seen)
     statements.change_rows(_WRITE_CERTIFICATE, rows)
 
 

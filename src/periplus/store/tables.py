@@ -204,7 +204,7 @@ def _conditions(table: Table, query: TableQuery, dialect: Dialect) -> tuple[list
     return [part for part, _ in parts], [value for _, values in parts for value in values]
 
 
-def _ungrouped(table: Table, dialect: Dialect) -> Table:
+def _without_groups(table: Table, dialect: Dialect) -> Table:
     """The table as conditions see it: SQLite has views of grouped tables, PostgreSQL reads them from a subquery."""
     if not (dialect.has_shards and table.group):
         return replace(table)  # whose order is free, also that of runs
@@ -232,7 +232,7 @@ def rows_of(
         yield from sample.rows
         return
     statements, dialect = reader.statements, reader.statements.dialect
-    table = _ungrouped(table, dialect)
+    table = _without_groups(table, dialect)
     key, (where, values) = key_of(table), _conditions(table, query, dialect)
     unordered = sample is not None and sample.count.capped and not query.sort
     order = "" if unordered else order_by(table, query.sort or table.order, dialect)
@@ -257,7 +257,7 @@ def sample_of(reader: CollectionReader, table: Table, query: TableQuery, names: 
     finding a rare kind again takes as long as the sample.
     """
     statements, dialect = reader.statements, reader.statements.dialect
-    table = _ungrouped(table, dialect)
+    table = _without_groups(table, dialect)
     key, (conditions, values) = key_of(table), _conditions(table, query, dialect)
     where = all_of(table, conditions)
     facets = [column for column in table.columns if column.facet]
