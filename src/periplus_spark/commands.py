@@ -20,7 +20,7 @@ from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.store.reader import Answer
-    from periplus_spark.datasets import Snapshot
+    from periplus_spark.snapshots import Snapshot
 
 _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
 
@@ -156,7 +156,7 @@ def snapshot(place: Place, folder: Path | None, texts: bool, workers: int) -> No
     periplus sql --snapshot -c 'postgresql://me@db/crawls?collection=web' "SELECT state, count(*) FROM urls GROUP BY 1"
     """
     from periplus.cli.progress import Watch
-    from periplus_spark.datasets import find_snapshot, write_snapshot
+    from periplus_spark.snapshots import find_snapshot, write_snapshot
 
     watch = Watch()
     write_snapshot(
@@ -194,36 +194,35 @@ def import_results(place: Place, dataset: Path, results: Path | None) -> None:
     click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)
 
 
-def freshness(found: Snapshot) -> str:
+def freshness(newest: Snapshot) -> str:
     """How old a snapshot is."""
-    newer = f"the collection has {count_of(found.newer, 'newer page')}" if found.newer else "nothing is newer"
-    deleted = "; URLs were deleted since: write one into another folder" if found.has_deleted else ""
-    return f"Snapshot {found.folder} of {utc(found.made)}, change {number(found.fetched)}: {newer}{deleted}."
+    newer = f"the collection has {count_of(newest.newer, 'newer page')}" if newest.newer else "nothing is newer"
+    deleted = "; URLs were deleted since: write one into another folder" if newest.has_deleted else ""
+    return f"Snapshot {newest.folder} of {utc(newest.made)}, change {number(newest.fetched)}: {newer}{deleted}."
 
 
 def _dataset_at(name: str) -> Path:
     """A folder of tables, or that of the newest snapshot of a collection."""
-    from periplus.api.homes import place_at
-    from periplus.store.sqlite import schema
+    from periplus.api.homes import collections_at, place_at
 
     place = place_at(name)
-    if isinstance(place, Path) and not schema.exists(place):
+    if isinstance(place, Path) and place not in collections_at([place], Path()).values():
         return place
-    from periplus_spark.datasets import find_snapshot
+    from periplus_spark.snapshots import find_snapshot
 
-    found = find_snapshot(place)
-    click.echo(freshness(found), err=True)
-    return found.folder
+    newest = find_snapshot(place)
+    click.echo(freshness(newest), err=True)
+    return newest.folder
 
 
 @contextlib.contextmanager
 def asked_snapshot(place: Place, question: str, limit_s: float, most: int) -> Iterator[Answer]:
-    """Runs a query over the snapshot of a collection, and prints how old it is. Raises as `datasets.ask_snapshot`."""
-    from periplus_spark.datasets import ask_snapshot, find_snapshot
+    """Runs a query over the snapshot of a collection, and prints how old it is. Raises as `snapshots.ask_snapshot`."""
+    from periplus_spark.snapshots import ask_snapshot, find_snapshot
 
-    found = find_snapshot(place)
-    click.echo(freshness(found), err=True)
-    with ask_snapshot(found, question, limit_s, most) as answer:
+    newest = find_snapshot(place)
+    click.echo(freshness(newest), err=True)
+    with ask_snapshot(newest, question, limit_s, most) as answer:
         yield answer
 
 

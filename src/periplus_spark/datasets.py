@@ -1,12 +1,8 @@
-"""Exports a collection as a Parquet dataset, in parts and with several processes; keeps its snapshots, which are such
-datasets, and asks them in SQL; imports the engines' results.
-"""
+"""Exports a collection as a Parquet dataset, in parts and with several processes; imports the engines' results."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime
-import fcntl
 import json
 import os
 import shutil
@@ -24,12 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from periplus.api.homes import home_of, name_of, open_reader, place_at, results_of
+from periplus.api.homes import name_of, place_at, results_of
 from periplus.children import finish_child, send, start_child
-from periplus.errors import OutOfTime, PeriplusError, StoreError, UsageError
+from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.settings import VERSION
-from periplus.store.reader import Answer
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import Place, fields_of, frozen
 from periplus_spark import files
@@ -58,7 +53,6 @@ from periplus_spark.files import (
     keep_part,
     manifest_in,
     noted_table,
-    part_paths,
     require_free,
     write_manifest,
     write_part,
@@ -75,18 +69,13 @@ if TYPE_CHECKING:
 
 JOURNAL = "parts.jsonl"
 PART_URLS = 1 << 20  # URLs per part by default; with 50 links on a fifth of them 10,000,000 links, 100 MB
-SNAPSHOT = "snapshot"  # key of a collection's note: the folder with its snapshots
-SNAPSHOT_URLS = 50_000  # URLs per part: a change writes the part anew
-LOCK = "lock"  # file in that folder, locked by the process that writes a snapshot
-SQL_MEMORY = "500MB"
-SQL_ROWS = 1_000  # rows fetched at a time
 INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables of results
 BY_URL = ("links", "texts", "pages", "urls")  # tables in parts; the slowest first, so that processes end together
 
 TableWatch = Callable[[str, int], None]  # (table, rows written so far)
 
 
-def _silent(table: str, rows: int) -> None:
+def no_watch(table: str, rows: int) -> None:
     """Default: no progress reports."""
 
 
@@ -188,7 +177,7 @@ def export_dataset(
     *,
     with_texts: bool = False,
     parts: ExportParts | tuple[int, int] = (0, 1),
-    watch: TableWatch = _silent,
+    watch: TableWatch = no_watch,
 ) -> Manifest:
     """Writes a collection (folder or database address) as Parquet tables: docs/parquet.md.
 
@@ -207,7 +196,7 @@ def export_dataset(
         try:
             records = rows.runs()
             if earlier.manifest:
-                _refuse_other(earlier.manifest, earlier.folder, records, name_of(place))
+                refuse_other(earlier.manifest, earlier.folder, records, name_of(place))
             plan = _plan_export(place, records, with_texts, count, now, earlier)
             plan, done = _begin_export(plan, into, rows, earlier, part_urls)
             numbers = Numbering.load(into / DRAFTS)
@@ -237,7 +226,7 @@ def export_dataset(
             write_manifest(into, manifest)
             shutil.rmtree(into / DRAFTS, ignore_errors=True)
         except OSError as error:
-            raise _unwritable(into, error) from error
+            raise unwritable_error(into, error) from error
         return manifest
 
 
@@ -251,7 +240,7 @@ def _manifest(plan: ExportPlan, notes: Notes, now: float, *, with_texts: bool) -
     return Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
 
 
-def _unwritable(into: Path, error: OSError) -> StoreError:
+def unwritable_error(into: Path, error: OSError) -> StoreError:
     return StoreError(
         f"{into} cannot be written: {error.strerror or error}. Is the disk full? The same command continues."
     )
@@ -281,13 +270,13 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
 def _plan_export(
     place: Place, records: Sequence[RunRecord], texts: bool, parts: int, now: float, earlier: Earlier
 ) -> ExportPlan:
-    inputs = _inputs_of(place, records)
+    inputs = inputs_of(place, records)
     first = records[0].started if records else 0.0
     after = earlier.manifest.digest if earlier.manifest else ""
     return ExportPlan(name_of(place), first, texts, parts, inputs, VERSION, (now,), after)
 
 
-def _inputs_of(place: Place, records: Sequence[RunRecord]) -> dict[str, object]:
+def inputs_of(place: Place, records: Sequence[RunRecord]) -> dict[str, object]:
     """What identifies the moment of an export. fetched: change number, the pages requested in all runs."""
     last = fields_of(records[-1], "id kind state started ended") if records else None
     fetched = sum(run.fetched for run in records)
@@ -449,10 +438,10 @@ def serve() -> None:
             part = DatasetPart(*lines.get())
             numbers = Numbering.load(into / DRAFTS)
             while True:
-                _answer(asdict(_make_part(into, rows, numbers, part, earlier, _silent)))
+                _answer(asdict(_make_part(into, rows, numbers, part, earlier, no_watch)))
                 part = DatasetPart(*lines.get())
     except OSError as error:
-        _answer({"error": str(_unwritable(into, error))})
+        _answer({"error": str(unwritable_error(into, error))})
     except PeriplusError as error:
         _answer({"error": str(error)})
 
@@ -470,167 +459,6 @@ def _answer(value: object) -> None:
     sys.stdout.flush()
 
 
-# A collection's snapshots are exports in the folder that it notes, numbered 00001, 00002, ...; each keeps the unchanged
-# parts of the one before. The newest complete one is read by everybody; results of analyses are beside it, in
-# NUMBER.results. Those of the same parameters are found there by `api.compute`.
-
-
-@frozen
-class Snapshot:
-    """The newest complete snapshot of a collection.
-
-    made: seconds since the epoch. fetched: its change number. newer: pages requested since then. has_deleted: whether
-    it has URLs that were deleted since.
-    """
-
-    folder: Path
-    made: float
-    fetched: int
-    newer: int
-    has_deleted: bool
-
-    @property
-    def results(self) -> Path:
-        return self.folder.with_name(self.folder.name + ".results")
-
-
-def find_snapshot(place: Place) -> Snapshot:
-    """Raises UsageError if the collection has none, NoCollection, StoreError."""
-    with open_reader(place) as reader:
-        where, records, urls = reader.note(SNAPSHOT), reader.runs(), reader.count_urls()
-    if not where:
-        raise UsageError(f"{name_of(place)} has no snapshot: `periplus snapshot FOLDER` makes one")
-    folder = _newest(Path(where))
-    if folder is None:
-        raise StoreError(
-            f"{where}, where the snapshots of {name_of(place)} are, has none: is it a folder of this machine?"
-        )
-    manifest = manifest_in(folder)
-    _refuse_other(manifest, folder, records, name_of(place))
-    fetched, now = int(str(manifest.inputs["fetched"])), sum(run.fetched for run in records)
-    return Snapshot(folder, manifest.made, fetched, max(0, now - fetched), urls < manifest.rows("urls"))
-
-
-def _newest(where: Path) -> Path | None:
-    return max((path for path in where.glob("*") if path.name.isdecimal() and is_whole(path)), default=None)
-
-
-def write_snapshot(
-    place: Place, into: Path | None, now: float, *, with_texts: bool, workers: int = 1, watch: TableWatch = _silent
-) -> Path:
-    """Writes what changed since the last snapshot, unless nothing did, and notes the folder in the collection.
-
-    into: folder of all snapshots of the collection; None: the noted one. with_texts: also those of later snapshots.
-    Raises as `export_dataset`.
-    """
-    with open_reader(place) as reader:
-        noted, records, urls = reader.note(SNAPSHOT), reader.runs(), reader.count_urls()
-    where = (into or Path(noted)).absolute()
-    if not (into or noted):
-        raise UsageError("name a folder for the snapshots, which everybody who reads the collection can read")
-    with _alone_in(where):
-        last = _newest(where)
-        manifest = manifest_in(last) if last else None
-        with_texts = with_texts or (manifest is not None and bool(manifest.parameters["texts"]))
-        folder = last
-        if not (manifest and _is_current(manifest, _inputs_of(place, records), urls, with_texts)):
-            folder = where / f"{int(last.name) + 1 if last else 1:05}"
-            parts = ExportParts(0, workers, last, SNAPSHOT_URLS)
-            export_dataset(place, folder, now, with_texts=with_texts, parts=parts, watch=watch)
-        if noted != str(where):
-            home_of(place).change_note(SNAPSHOT, lambda _: str(where))
-        assert folder is not None
-        return folder
-
-
-def _is_current(manifest: Manifest, inputs: Mapping[str, object], urls: int, texts: bool) -> bool:
-    is_same = inputs.items() <= manifest.inputs.items() and urls == manifest.rows("urls")
-    return is_same and texts == manifest.parameters["texts"]
-
-
-@contextlib.contextmanager
-def _alone_in(where: Path) -> Iterator[None]:
-    """Holds the lock of a folder of snapshots. Raises StoreError if it is taken or the folder cannot be written."""
-    try:
-        where.mkdir(parents=True, exist_ok=True)
-        with (where / LOCK).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-    except BlockingIOError:
-        raise StoreError(f"another process writes a snapshot into {where}: wait for it") from None
-    except OSError as error:
-        raise _unwritable(where, error) from error
-
-
-@contextlib.contextmanager
-def ask_snapshot(snapshot: Snapshot, question: str, limit_s: float, most: int = -1) -> Iterator[Answer]:
-    """Runs a query of DuckDB over the tables of a snapshot, and those of its results as `result_ANALYSIS`.
-
-    The query reads no other file. limit_s: elapsed time, 0: none; most: rows, -1: all. Raises UsageError, OutOfTime.
-    """
-    import duckdb
-    import pyarrow.dataset as ds
-
-    options: dict[str, Any] = {
-        "enable_external_access": False,
-        "python_enable_replacements": False,
-        "memory_limit": SQL_MEMORY,
-    }
-    with contextlib.closing(duckdb.connect(":memory:", config=options)) as connection:
-        for name, files_of_table in _sql_tables(snapshot).items():
-            data = ds.dataset([str(path) for path in files_of_table], format="parquet")
-            times = [field.name for field in data.schema if str(field.type).startswith("timestamp")]
-            utc = ", ".join(f'"{time}" AT TIME ZONE \'UTC\' AS "{time}"' for time in times)
-            connection.register(f"arrow_{name}", data)
-            replaced = f" REPLACE ({utc})" if utc else ""
-            connection.execute(f'CREATE VIEW "{name}" AS SELECT *{replaced} FROM "arrow_{name}"')
-        connection.execute("SET lock_configuration = true")
-        alarm = threading.Timer(limit_s or threading.TIMEOUT_MAX, connection.interrupt)
-        alarm.daemon = True
-        alarm.start()
-        try:
-            connection.execute(question)
-            columns = [str(column[0]) for column in connection.description or ()]
-            yield Answer(columns, _sql_rows(connection.fetchmany, most))
-        except duckdb.InterruptException:
-            raise OutOfTime(
-                f"reading took longer than {limit_s:g} s and was stopped: query less, or allow more time"
-            ) from None
-        except duckdb.Error as error:
-            raise UsageError(f"cannot execute this: {error}") from None
-        finally:
-            alarm.cancel()
-
-
-def _sql_tables(snapshot: Snapshot) -> dict[str, Sequence[Path]]:
-    """Files by name. Of several results of one analysis the latest counts."""
-    manifest = manifest_in(snapshot.folder)
-    results = sorted(_finished(snapshot.results, manifest.digest).items(), key=lambda item: item[1].made)
-    return {note.name: part_paths(snapshot.folder, note.name) for note in manifest.tables} | {
-        _result_table(result, note.name): part_paths(path, note.name)
-        for path, result in results
-        for note in result.tables
-        if note.name not in INTERNAL
-    }
-
-
-def _sql_rows(fetch: Callable[[int], list[tuple[Any, ...]]], most: int) -> Iterator[tuple[object, ...]]:
-    count = 0
-    while rows := fetch(SQL_ROWS if most < 0 else min(SQL_ROWS, most - count)):
-        count += len(rows)
-        yield from (tuple(map(_sql_value, row)) for row in rows)
-        if count == most:
-            return
-
-
-def _sql_value(value: object) -> object:
-    if isinstance(value, bool) or value is None or isinstance(value, (int, float, str)):
-        return int(value) if isinstance(value, bool) else value
-    if isinstance(value, bytes):
-        return value.hex()
-    return f"{value.isoformat()}Z" if isinstance(value, datetime.datetime) else str(value)
-
-
 LoadWatch = Callable[[str], None]  # called with each table's name
 
 
@@ -645,14 +473,14 @@ def load_results(
     Raises UsageError if no analysis is finished or the dataset is from another collection, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
-    finished = _finished(results, numbers.digest)
+    finished = manifests_of_results(results, numbers.digest)
     if not finished:
         there = sum(map(is_whole, results.glob("*/")))
         others = f": {there} were computed from another dataset" if there else ""
         raise UsageError(f"{results} has no finished results of {dataset}{others}. Run `periplus analyse {dataset}`.")
     rows: dict[str, int] = {}
     with results_of(place, now) as store:
-        _refuse_other(numbers, dataset, store.runs(), name_of(place))
+        refuse_other(numbers, dataset, store.runs(), name_of(place))
         if store.dataset() != numbers.digest:
             store.clear()
         for table in _numbers(dataset):
@@ -666,17 +494,17 @@ def load_results(
     return rows
 
 
-def _finished(results: Path, digest: str) -> dict[Path, Manifest]:
+def manifests_of_results(results: Path, digest: str) -> dict[Path, Manifest]:
     """Manifests of finished results, by folder. digest: of their dataset."""
     manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if is_whole(path)}
     return {path: manifest for path, manifest in manifests.items() if manifest.inputs.get("dataset") == digest}
 
 
-def _result_table(manifest: Manifest, table: str) -> str:
+def result_table(manifest: Manifest, table: str) -> str:
     return f"result_{manifest.kind}" + ("" if table == manifest.kind else f"_{table}")
 
 
-def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
+def refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
     """Raises UsageError if the dataset is from another collection, recognised by its runs even after a move.
 
     The dataset's last run must still exist: deleting a run deletes pages.
@@ -702,7 +530,7 @@ def _numbers(dataset: Path) -> Iterator[ComputedTable]:
 def _tables(place: Path, manifest: Manifest) -> Iterator[ComputedTable]:
     for table in manifest.tables:
         if table.name not in INTERNAL:
-            name = _result_table(manifest, table.name)
+            name = result_table(manifest, table.name)
             yield ComputedTable(
                 name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns))
             )

@@ -20,8 +20,8 @@ from periplus.cli.main import main
 from periplus.errors import OutOfTime, StoreError, UsageError
 from periplus_spark import streamed
 from periplus_spark.api import STAGES, compute, folder_name
-from periplus_spark.datasets import LOCK, ask_snapshot, find_snapshot, write_snapshot
 from periplus_spark.files import StageParameters, manifest_in
+from periplus_spark.snapshots import LOCK, ask_snapshot, find_snapshot, write_snapshot
 from stored import kept_in, page, stored
 
 SITE = {
