@@ -168,7 +168,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
     companions = companion_set(fragment, pages, order.rules, rows.marks)
     left_out = np.zeros(len(fragment.units), np.bool_)
     left_out[[site.unit for site in companions if site.kind is CompanionClass.GLOBAL]] = True
-    inside, known = np.arange(len(fragment.units)) < fragment.chosen, live_documents(rows)
+    inside, documents = np.arange(len(fragment.units)) < fragment.chosen, live_documents(rows)
     return SurveyResults(
         units=fragment.units,
         chosen=fragment.chosen,
@@ -185,9 +185,9 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
         centralities=centralities(counted, fragment.chosen),
-        wif=wif_estimates(fragment, known, own=True),
-        external_wif=wif_estimates(fragment, known, own=False),
-        density=density_estimate(fragment, known),
+        wif=wif_estimates(fragment, documents, own=True),
+        external_wif=wif_estimates(fragment, documents, own=False),
+        density=density_estimate(fragment, documents),
     )
 
 
