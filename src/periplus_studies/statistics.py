@@ -69,46 +69,46 @@ def wilson(hits: Floats, sample: Floats, population: Floats) -> tuple[Floats, Fl
     return (middle - half) / (1 + error), (middle + half) / (1 + error)
 
 
-def wif_estimates(fragment: WebFragment, population: Floats, *, own: bool) -> tuple[Estimate, ...]:
+def wif_estimates(fragment: WebFragment, documents: Floats, *, own: bool) -> tuple[Estimate, ...]:
     """Impact factors of the target units on all known documents, with 95 % intervals, as if those read were a random
     sample of each unit's.
 
-    population: documents of each unit. own: whether the unit's own pages count. Each source unit is a stratum with the
-    interval for a finite population; the intervals are added as by Zou, Huang and Zhang 2009. Below the estimate the
-    product of both sides of Wilson's interval is added, which is the variance: the sum is less skew than its parts.
-    Pages outside the target set are counted as they are.
+    documents: of each unit, read or not. own: whether the unit's own pages count. Each source unit is a stratum with
+    Wilson's interval for a finite population; the intervals are added as by Zou, Huang and Zhang 2009. Below the
+    estimate the product of both sides of Wilson's interval is added, which is the variance: the sum is less skew than
+    its parts. Pages outside the target set are counted as they are.
     """
     size, chosen = len(fragment.units), fragment.chosen
     read = np.bincount(fragment.unit[fragment.fetched], minlength=size).astype(np.float64)
-    population = np.where((np.arange(size) < chosen) & (read > 0), np.maximum(population, read), read)
+    documents = np.where((np.arange(size) < chosen) & (read > 0), np.maximum(documents, read), read)
     pages = sort_distinct(fragment.sources * size + fragment.unit[fragment.ends])
     pairs, hits = count_values(fragment.unit[pages // size].astype(np.int64) * size + pages % size)
     source, unit = pairs // size, pairs % size
     counts = (unit < chosen) & (own | (source != unit))
     source, unit, hits = source[counts], unit[counts], hits[counts]
-    low, high = wilson(hits, read[source], population[source])
+    low, high = wilson(hits, read[source], documents[source])
     linking = hits / read[source]
     # units without a link count with the interval of no hit
-    _, none = wilson(np.zeros(size), np.maximum(read, 1), np.maximum(population, 1))
-    none = (none * population) ** 2
-    above = (population[source] * (high - linking)) ** 2 - none[source]
+    _, none = wilson(np.zeros(size), np.maximum(read, 1), np.maximum(documents, 1))
+    none = (none * documents) ** 2
+    above = (documents[source] * (high - linking)) ** 2 - none[source]
     sums = (
         np.bincount(unit, weights, minlength=size)[:chosen]
         for weights in (
-            population[source] * linking,
-            population[source] ** 2 * (linking - low) * (high - linking),
+            documents[source] * linking,
+            documents[source] ** 2 * (linking - low) * (high - linking),
             above,
             hits,
         )
     )
     total, below, above, seen = sums
     above = above + none.sum() - (0 if own else none[:chosen])
-    documents = np.maximum(population[:chosen], 1)
+    sizes = np.maximum(documents[:chosen], 1)
     rows = (total, np.maximum(total - np.sqrt(below), seen), total + np.sqrt(np.maximum(above, 0)))
-    return tuple(Estimate(*row) for row in zip(*((row / documents).tolist() for row in rows), strict=True))
+    return tuple(Estimate(*row) for row in zip(*((row / sizes).tolist() for row in rows), strict=True))
 
 
-def density_estimate(fragment: WebFragment, population: Floats) -> Estimate | None:
+def density_estimate(fragment: WebFragment, documents: Floats) -> Estimate | None:
     """Density of the target set on all known documents, with a 95 % interval: linked pairs are estimated as the items
     of a harvest are. None: too few sites were read.
     """
@@ -117,7 +117,7 @@ def density_estimate(fragment: WebFragment, population: Floats) -> Estimate | No
     arcs = (source < chosen) & (end < chosen) & (source != end)
     site = fragment.unit[fragment.fetched & fragment.is_target]
     pairs = page[fragment.sources[arcs]], source[arcs] * chosen + end[arcs]
-    rows = harvest_rows([""] * chosen, np.ceil(population[:chosen]).astype(np.int64), site, pairs)
+    rows = harvest_rows([""] * chosen, np.ceil(documents[:chosen]).astype(np.int64), site, pairs)
     total, possible = richness(rows).total, max(chosen * (chosen - 1), 1)
     return total and Estimate(*(min(value / possible, 1.0) for value in (total.value, total.low, total.high)))
 
