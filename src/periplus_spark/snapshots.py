@@ -88,6 +88,10 @@ def write_snapshot(
     into: folder of all snapshots of the collection; None: the noted one. with_texts: also those of later snapshots.
     Raises as `export_dataset`.
     """
+    if into and into.parts and into.parts[0].endswith(":"):  # `s3://bucket` as a path
+        raise UsageError(
+            f"{into} is no folder: snapshots are in a folder that all readers reach, not in object storage"
+        )
     with open_reader(place) as reader:
         noted, records, urls = reader.note(SNAPSHOT), reader.runs(), reader.count_urls()
     where = (into or Path(noted)).absolute()

@@ -57,6 +57,7 @@ def test_a_collection_without_a_snapshot_names_the_command_that_makes_one(place)
         find_snapshot(place)
     with pytest.raises(UsageError, match="name a folder"):
         write_snapshot(place, None, 1.0, with_texts=False)
+    assert "not in object storage" in run("snapshot", "s3://bucket/web", "-c", place)[2]
 
 
 def test_a_snapshot_is_found_by_the_collection_and_tells_how_old_it_is(place, tmp_path):
