@@ -14,8 +14,6 @@ from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
 from periplus.store.reader import CollectionReader
 from periplus_postgres.address import Address, address_of
-from periplus_postgres.published import withdraw
-from periplus_postgres.segments import object_storage, swept
 
 if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
     from periplus.api.searching import Search
@@ -77,6 +75,7 @@ def clear(store: str) -> None:
     Raises UsageError while workers run, NoCollection, StoreError.
     """
     from periplus_postgres import index_place, schema, table_rows
+    from periplus_postgres.segments import object_storage
 
     address = address_of(store)
     with home_of(store).only_crawl(), _connect(address) as connection:
@@ -105,6 +104,9 @@ def withdraw_index(store: str) -> None:
 
 
 def _withdraw(place: str, names: str) -> None:
+    from periplus_postgres.published import withdraw
+    from periplus_postgres.segments import object_storage
+
     if place:
         with contextlib.closing(object_storage(place)) as storage:
             withdraw(storage, names)
@@ -131,6 +133,7 @@ def check_segments(
     Raises UsageError, NoCollection, StoreError.
     """
     from periplus_postgres import table_rows
+    from periplus_postgres.segments import object_storage, swept
 
     address = address_of(store)
     with _connect(address) as connection:

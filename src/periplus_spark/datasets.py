@@ -1,8 +1,12 @@
-"""Exports a collection as a Parquet dataset, in parts and with several processes; imports the engines' results."""
+"""Exports a collection as a Parquet dataset, in parts and with several processes; keeps its snapshots, which are such
+datasets, and asks them in SQL; imports the engines' results.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
+import fcntl
 import json
 import os
 import shutil
@@ -20,11 +24,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from periplus.api.homes import name_of, place_at, results_of
+from periplus.api.homes import home_of, name_of, open_reader, place_at, results_of
 from periplus.children import finish_child, send, start_child
-from periplus.errors import PeriplusError, StoreError, UsageError
+from periplus.errors import OutOfTime, PeriplusError, StoreError, UsageError
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.settings import VERSION
+from periplus.store.reader import Answer
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import Place, fields_of, frozen
 from periplus_spark import files
@@ -49,9 +54,11 @@ from periplus_spark.files import (
     DRAFTS,
     blocks,
     drop,
+    is_whole,
     keep_part,
     manifest_in,
     noted_table,
+    part_paths,
     require_free,
     write_manifest,
     write_part,
@@ -68,6 +75,12 @@ if TYPE_CHECKING:
 
 JOURNAL = "parts.jsonl"
 PART_URLS = 1 << 20  # URLs per part by default; with 50 links on a fifth of them 10,000,000 links, 100 MB
+SNAPSHOT = "snapshot"  # key of a collection's note: the folder with its snapshots
+SNAPSHOT_URLS = 50_000  # URLs per part: a change writes the part anew
+LOCK = "lock"  # file in that folder, locked by the process that writes a snapshot
+SQL_MEMORY = "500MB"
+SQL_ROWS = 1_000  # rows fetched at a time
+INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables of results
 BY_URL = ("links", "texts", "pages", "urls")  # tables in parts; the slowest first, so that processes end together
 
 TableWatch = Callable[[str, int], None]  # (table, rows written so far)
@@ -156,7 +169,7 @@ Ask = Callable[[object], Any]  # sends a message to a child process and returns 
 
 
 class ExportParts(NamedTuple):
-    """How an export is divided. files: per table, of new URLs; 0: one for every PART_URLS; workers: processes.
+    """How an export is divided. files: per table, of new URLs; 0: one for every `urls`; workers: processes.
 
     after: an earlier export, whose URLs keep their numbers: parts without changes are hard links to its files, and new
     URLs are in further parts.
@@ -165,6 +178,7 @@ class ExportParts(NamedTuple):
     files: int = 0
     workers: int = 1
     after: Path | None = None
+    urls: int = PART_URLS
 
 
 def export_dataset(
@@ -185,7 +199,7 @@ def export_dataset(
     Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
     """
     require_free(into)
-    count, workers, after = ExportParts(*parts)
+    count, workers, after, part_urls = ExportParts(*parts)
     with contextlib.ExitStack() as stack:
         earlier = Earlier.of(after)
         children = [stack.enter_context(_child(place, into, after)) for _ in range(workers if workers > 1 else 0)]
@@ -195,7 +209,7 @@ def export_dataset(
             if earlier.manifest:
                 _refuse_other(earlier.manifest, earlier.folder, records, name_of(place))
             plan = _plan_export(place, records, with_texts, count, now, earlier)
-            plan, done = _begin_export(plan, into, rows, earlier)
+            plan, done = _begin_export(plan, into, rows, earlier, part_urls)
             numbers = Numbering.load(into / DRAFTS)
             written = Counter[str]()
             for (table, _), note in done.items():
@@ -267,15 +281,22 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
 def _plan_export(
     place: Place, records: Sequence[RunRecord], texts: bool, parts: int, now: float, earlier: Earlier
 ) -> ExportPlan:
-    last = records[-1] if records else None
-    run = fields_of(last, "id kind state started ended") if last else None
-    inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
+    inputs = _inputs_of(place, records)
     first = records[0].started if records else 0.0
     after = earlier.manifest.digest if earlier.manifest else ""
     return ExportPlan(name_of(place), first, texts, parts, inputs, VERSION, (now,), after)
 
 
-def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows, before: Earlier) -> tuple[ExportPlan, Notes]:
+def _inputs_of(place: Place, records: Sequence[RunRecord]) -> dict[str, object]:
+    """What identifies the moment of an export. fetched: change number, the pages requested in all runs."""
+    last = fields_of(records[-1], "id kind state started ended") if records else None
+    fetched = sum(run.fetched for run in records)
+    return {"collection": name_of(place), "runs": len(records), "last_run": last, "fetched": fetched}
+
+
+def _begin_export(
+    plan: ExportPlan, into: Path, rows: StoredRows, before: Earlier, part_urls: int
+) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / DRAFTS
@@ -289,7 +310,7 @@ def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows, before: Earlie
         numbers = numbering(rows, hosts, old_numbers)
         numbers.save(work)
         old, new = before.bounds(), len(numbers.ids) - len(old_numbers.ids)
-        count = plan.parts or max(1, -(-new // PART_URLS))
+        count = plan.parts or max(1, -(-new // part_urls))
         bounds = (
             old[-1] + new * number // count for number in range(1, count + 1 if new or not old_numbers.hosts else 1)
         )
@@ -449,8 +470,168 @@ def _answer(value: object) -> None:
     sys.stdout.flush()
 
 
+# A collection's snapshots are exports in the folder that it notes, numbered 00001, 00002, ...; each keeps the unchanged
+# parts of the one before. The newest complete one is read by everybody; results of analyses are beside it, in
+# NUMBER.results. Those of the same parameters are found there by `api.compute`.
+
+
+@frozen
+class Snapshot:
+    """The newest complete snapshot of a collection.
+
+    made: seconds since the epoch. fetched: its change number. newer: pages requested since then. has_deleted: whether
+    it has URLs that were deleted since.
+    """
+
+    folder: Path
+    made: float
+    fetched: int
+    newer: int
+    has_deleted: bool
+
+    @property
+    def results(self) -> Path:
+        return self.folder.with_name(self.folder.name + ".results")
+
+
+def find_snapshot(place: Place) -> Snapshot:
+    """Raises UsageError if the collection has none, NoCollection, StoreError."""
+    with open_reader(place) as reader:
+        where, records, urls = reader.note(SNAPSHOT), reader.runs(), reader.count_urls()
+    if not where:
+        raise UsageError(f"{name_of(place)} has no snapshot: `periplus snapshot FOLDER` makes one")
+    folder = _newest(Path(where))
+    if folder is None:
+        raise StoreError(
+            f"{where}, where the snapshots of {name_of(place)} are, has none: is it a folder of this machine?"
+        )
+    manifest = manifest_in(folder)
+    _refuse_other(manifest, folder, records, name_of(place))
+    fetched, now = int(str(manifest.inputs["fetched"])), sum(run.fetched for run in records)
+    return Snapshot(folder, manifest.made, fetched, max(0, now - fetched), urls < manifest.rows("urls"))
+
+
+def _newest(where: Path) -> Path | None:
+    return max((path for path in where.glob("*") if path.name.isdecimal() and is_whole(path)), default=None)
+
+
+def write_snapshot(
+    place: Place, into: Path | None, now: float, *, with_texts: bool, workers: int = 1, watch: TableWatch = _silent
+) -> Path:
+    """Writes what changed since the last snapshot, unless nothing did, and notes the folder in the collection.
+
+    into: folder of all snapshots of the collection; None: the noted one. with_texts: also those of later snapshots.
+    Raises as `export_dataset`.
+    """
+    with open_reader(place) as reader:
+        noted, records, urls = reader.note(SNAPSHOT), reader.runs(), reader.count_urls()
+    where = (into or Path(noted)).absolute()
+    if not (into or noted):
+        raise UsageError("name a folder for the snapshots, which everybody who reads the collection can read")
+    with _alone_in(where):
+        last = _newest(where)
+        manifest = manifest_in(last) if last else None
+        with_texts = with_texts or (manifest is not None and bool(manifest.parameters["texts"]))
+        folder = last
+        if not (manifest and _is_current(manifest, _inputs_of(place, records), urls, with_texts)):
+            folder = where / f"{int(last.name) + 1 if last else 1:05}"
+            parts = ExportParts(0, workers, last, SNAPSHOT_URLS)
+            export_dataset(place, folder, now, with_texts=with_texts, parts=parts, watch=watch)
+        if noted != str(where):
+            home_of(place).change_note(SNAPSHOT, lambda _: str(where))
+        assert folder is not None
+        return folder
+
+
+def _is_current(manifest: Manifest, inputs: Mapping[str, object], urls: int, texts: bool) -> bool:
+    is_same = inputs.items() <= manifest.inputs.items() and urls == manifest.rows("urls")
+    return is_same and texts == manifest.parameters["texts"]
+
+
+@contextlib.contextmanager
+def _alone_in(where: Path) -> Iterator[None]:
+    """Holds the lock of a folder of snapshots. Raises StoreError if it is taken or the folder cannot be written."""
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with (where / LOCK).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+    except BlockingIOError:
+        raise StoreError(f"another process writes a snapshot into {where}: wait for it") from None
+    except OSError as error:
+        raise _unwritable(where, error) from error
+
+
+@contextlib.contextmanager
+def ask_snapshot(snapshot: Snapshot, question: str, limit_s: float, most: int = -1) -> Iterator[Answer]:
+    """Runs a query of DuckDB over the tables of a snapshot, and those of its results as `result_ANALYSIS`.
+
+    The query reads no other file. limit_s: elapsed time, 0: none; most: rows, -1: all. Raises UsageError, OutOfTime.
+    """
+    import duckdb
+    import pyarrow.dataset as ds
+
+    options: dict[str, Any] = {
+        "enable_external_access": False,
+        "python_enable_replacements": False,
+        "memory_limit": SQL_MEMORY,
+    }
+    with contextlib.closing(duckdb.connect(":memory:", config=options)) as connection:
+        for name, files_of_table in _sql_tables(snapshot).items():
+            data = ds.dataset([str(path) for path in files_of_table], format="parquet")
+            times = [field.name for field in data.schema if str(field.type).startswith("timestamp")]
+            utc = ", ".join(f'"{time}" AT TIME ZONE \'UTC\' AS "{time}"' for time in times)
+            connection.register(f"arrow_{name}", data)
+            replaced = f" REPLACE ({utc})" if utc else ""
+            connection.execute(f'CREATE VIEW "{name}" AS SELECT *{replaced} FROM "arrow_{name}"')
+        connection.execute("SET lock_configuration = true")
+        alarm = threading.Timer(limit_s or threading.TIMEOUT_MAX, connection.interrupt)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            connection.execute(question)
+            columns = [str(column[0]) for column in connection.description or ()]
+            yield Answer(columns, _sql_rows(connection.fetchmany, most))
+        except duckdb.InterruptException:
+            raise OutOfTime(
+                f"reading took longer than {limit_s:g} s and was stopped: query less, or allow more time"
+            ) from None
+        except duckdb.Error as error:
+            raise UsageError(f"cannot execute this: {error}") from None
+        finally:
+            alarm.cancel()
+
+
+def _sql_tables(snapshot: Snapshot) -> dict[str, Sequence[Path]]:
+    """Files by name. Of several results of one analysis the latest counts."""
+    manifest = manifest_in(snapshot.folder)
+    results = sorted(_finished(snapshot.results, manifest.digest).items(), key=lambda item: item[1].made)
+    return {note.name: part_paths(snapshot.folder, note.name) for note in manifest.tables} | {
+        _result_table(result, note.name): part_paths(path, note.name)
+        for path, result in results
+        for note in result.tables
+        if note.name not in INTERNAL
+    }
+
+
+def _sql_rows(fetch: Callable[[int], list[tuple[Any, ...]]], most: int) -> Iterator[tuple[object, ...]]:
+    count = 0
+    while rows := fetch(SQL_ROWS if most < 0 else min(SQL_ROWS, most - count)):
+        count += len(rows)
+        yield from (tuple(map(_sql_value, row)) for row in rows)
+        if count == most:
+            return
+
+
+def _sql_value(value: object) -> object:
+    if isinstance(value, bool) or value is None or isinstance(value, (int, float, str)):
+        return int(value) if isinstance(value, bool) else value
+    if isinstance(value, bytes):
+        return value.hex()
+    return f"{value.isoformat()}Z" if isinstance(value, datetime.datetime) else str(value)
+
+
 LoadWatch = Callable[[str], None]  # called with each table's name
-INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables
 
 
 def load_results(
@@ -464,12 +645,10 @@ def load_results(
     Raises UsageError if no analysis is finished or the dataset is from another collection, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
-    manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if (path / "manifest.json").is_file()}
-    finished = {
-        path: manifest for path, manifest in manifests.items() if manifest.inputs.get("dataset") == numbers.digest
-    }
+    finished = _finished(results, numbers.digest)
     if not finished:
-        others = f": {len(manifests)} were computed from another dataset" if manifests else ""
+        there = sum(map(is_whole, results.glob("*/")))
+        others = f": {there} were computed from another dataset" if there else ""
         raise UsageError(f"{results} has no finished results of {dataset}{others}. Run `periplus analyse {dataset}`.")
     rows: dict[str, int] = {}
     with results_of(place, now) as store:
@@ -485,6 +664,16 @@ def load_results(
                 rows[table.name] = store.replace(table)
             store.note(_note(manifest, numbers.digest))
     return rows
+
+
+def _finished(results: Path, digest: str) -> dict[Path, Manifest]:
+    """Manifests of finished results, by folder. digest: of their dataset."""
+    manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if is_whole(path)}
+    return {path: manifest for path, manifest in manifests.items() if manifest.inputs.get("dataset") == digest}
+
+
+def _result_table(manifest: Manifest, table: str) -> str:
+    return f"result_{manifest.kind}" + ("" if table == manifest.kind else f"_{table}")
 
 
 def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
@@ -513,7 +702,7 @@ def _numbers(dataset: Path) -> Iterator[ComputedTable]:
 def _tables(place: Path, manifest: Manifest) -> Iterator[ComputedTable]:
     for table in manifest.tables:
         if table.name not in INTERNAL:
-            name = f"result_{manifest.kind}" + ("" if table.name == manifest.kind else f"_{table.name}")
+            name = _result_table(manifest, table.name)
             yield ComputedTable(
                 name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns))
             )

@@ -10,11 +10,12 @@ from typing import Literal
 import numpy as np
 
 from periplus.analyse.linkgraph import count_values, places_in_sorted, resolve_redirects, sort_distinct
-from periplus.model.arrays import Ints, Ints32, Mask
+from periplus.model.arrays import Floats, Ints, Ints32, Mask
 from periplus.model.graph import REASONS, LinkRows, UrlRows
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import Url
 from periplus.urls.hosts import is_ip, is_within, registry_suffix
+from periplus_studies.harvest import harvest_rows, richness
 from periplus_studies.model import (
     Centrality,
     CoLink,
@@ -23,6 +24,7 @@ from periplus_studies.model import (
     CompanionSite,
     Connectivity,
     DocumentModel,
+    Estimate,
     FragmentModel,
     Gain,
     ImpactFactor,
@@ -36,6 +38,7 @@ from periplus_studies.model import (
     UnitLinks,
     WebFragment,
 )
+from periplus_studies.statistics import wilson
 from periplus_studies.units import UnitsOfUrls
 
 _WAITING = frozenset({Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE})
@@ -300,6 +303,54 @@ def _linking(fragment: WebFragment) -> tuple[list[int], list[int]]:
     source, unit = keys // size, keys % size
     own = fragment.unit[source] == unit
     return np.bincount(unit[~own], minlength=size).tolist(), np.bincount(unit[own], minlength=size).tolist()
+
+
+def wif_estimates(fragment: WebFragment, known: Floats, *, own: bool) -> tuple[Estimate, ...]:
+    """Impact factors of the target units on all known documents, with 95 % intervals, as if those read were a random
+    sample of each unit's.
+
+    known: documents of each unit. own: whether the unit's own pages count. Each source unit is a stratum with Wilson's
+    interval for a finite population; the intervals are added as by Zou, Huang and Zhang 2009. Below the estimate the
+    product of both sides of Wilson's interval is added, which is the variance: the sum is less skew than its parts.
+    Pages outside the target set are counted as they are.
+    """
+    size, chosen = len(fragment.units), fragment.chosen
+    read = np.bincount(fragment.unit[fragment.fetched], minlength=size).astype(np.float64)
+    known = np.where((np.arange(size) < chosen) & (read > 0), np.maximum(known, read), read)
+    pages = sort_distinct(fragment.sources * size + fragment.unit[fragment.ends])
+    pairs, hits = count_values(fragment.unit[pages // size].astype(np.int64) * size + pages % size)
+    source, unit = pairs // size, pairs % size
+    counts = (unit < chosen) & (own | (source != unit))
+    source, unit, hits = source[counts], unit[counts], hits[counts]
+    low, high = wilson(hits, read[source], known[source])
+    linking = hits / read[source]
+    # units without a link count with the interval of no hit
+    _, none = wilson(np.zeros(size), np.maximum(read, 1), np.maximum(known, 1))
+    none = (none * known) ** 2
+    above = (known[source] * (high - linking)) ** 2 - none[source]
+    sums = (
+        np.bincount(unit, weights, minlength=size)[:chosen]
+        for weights in (known[source] * linking, known[source] ** 2 * (linking - low) * (high - linking), above, hits)
+    )
+    total, below, above, seen = sums
+    above = above + none.sum() - (0 if own else none[:chosen])
+    documents = np.maximum(known[:chosen], 1)
+    rows = (total, np.maximum(total - np.sqrt(below), seen), total + np.sqrt(np.maximum(above, 0)))
+    return tuple(Estimate(*row) for row in zip(*((row / documents).tolist() for row in rows), strict=True))
+
+
+def density_estimate(fragment: WebFragment, known: Floats) -> Estimate | None:
+    """Density of the target set on all known documents, with a 95 % interval: linked pairs are estimated as the items
+    of a harvest are. None: too few sites were read.
+    """
+    chosen, page = fragment.chosen, np.cumsum(fragment.fetched & fragment.is_target) - 1
+    source, end = fragment.unit[fragment.sources].astype(np.int64), fragment.unit[fragment.ends]
+    arcs = (source < chosen) & (end < chosen) & (source != end)
+    site = fragment.unit[fragment.fetched & fragment.is_target]
+    pairs = page[fragment.sources[arcs]], source[arcs] * chosen + end[arcs]
+    rows = harvest_rows([""] * chosen, np.ceil(known[:chosen]).astype(np.int64), site, pairs)
+    total, possible = richness(rows).total, max(chosen * (chosen - 1), 1)
+    return total and Estimate(*(min(value / possible, 1.0) for value in (total.value, total.low, total.high)))
 
 
 def centralities(links: UnitLinks, chosen: int) -> tuple[Centrality, ...]:

@@ -320,6 +320,7 @@ def test_an_invalid_subscriber_address_is_refused(folder: Path, target: str) -> 
     [
         "[mail",
         "[post]\n",
+        "mail = 25\n",
         "[mail]\nport = 'x'\n",
         "[mail]\nserver = 'x'\n",
         "[mail]\nsecurity = 'ssl'\n",
@@ -335,7 +336,8 @@ def test_invalid_settings_are_refused(folder: Path, text: str) -> None:
 def test_the_password_can_be_in_a_file(folder: Path) -> None:
     (folder / "secret").write_text("from-file\n")
     (folder / "notices.toml").write_text('[mail]\nserver = "m"\nsender = "p@e.org"\npassword_file = "secret"\n')
-    assert notice_settings(folder).mail.password == "from-file"
+    mail = notice_settings(folder).mail
+    assert (mail.password, mail.port) == ("from-file", 587)
 
 
 def test_a_runner_sends_notices_after_each_job(folder: Path) -> None:

@@ -463,8 +463,10 @@ def _places_of_page(
         return None
     names = anchors_of_body(body, media_type, charset)
     text = cache(lambda: contents.text(UrlId(page)))
-    return lambda fragment: fragment_verdict(
-        fragment, names, text=text() if DIRECTIVE in fragment else None, media_type=media_type
+    return cache(  # many links of a site have the same fragment
+        lambda fragment: fragment_verdict(
+            fragment, names, text=text() if DIRECTIVE in fragment else None, media_type=media_type
+        )
     )
 
 

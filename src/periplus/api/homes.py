@@ -16,10 +16,6 @@ from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import schema
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.reading import Follow
-from periplus.store.statements import Statements
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
@@ -30,6 +26,7 @@ if TYPE_CHECKING:  # imports NumPy, or this module
     from periplus.children import Parent
     from periplus.model.results import ImportResult
     from periplus.store.job_queue import JobQueue
+    from periplus.store.sqlite.reading import Follow
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -58,7 +55,7 @@ class CollectionStore(Protocol):
         to the database at the end.
         """
 
-    def changing(self, place: Any, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+    def changing(self, place: Any) -> AbstractContextManager[tuple[Path, Follow]]:
         """See `changing`."""
 
     def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
@@ -77,6 +74,8 @@ class FolderStore:
         return FolderHome(place)
 
     def reader(self, place: Path) -> CollectionReader:
+        from periplus.store.sqlite.listing import SqliteReader  # readers of a database do without it
+
         return SqliteReader.of(place)
 
     def folder(self, place: Path, watch: Watch) -> Path:
@@ -85,7 +84,7 @@ class FolderStore:
     def editing(self, place: Path) -> AbstractContextManager[Path]:
         return contextlib.nullcontext(place)
 
-    def changing(self, place: Path, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+    def changing(self, place: Path) -> AbstractContextManager[tuple[Path, Follow]]:
         return contextlib.nullcontext((place, contextlib.nullcontext))
 
     def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
@@ -221,6 +220,18 @@ def place_at(text: Place) -> Place:
     return str(text) if is_address(str(text)) else Path(text)
 
 
+def full_place(place: Place) -> Place:
+    """The absolute path of a folder, or a database address: identifies the collection in this process."""
+    return place.resolve() if isinstance(place, Path) else place
+
+
+def files_state(folder: Path) -> object:
+    """Changes whenever anything is written to the collection in a folder."""
+    from periplus.store.sqlite.schema import files_state as state_of
+
+    return state_of(folder)
+
+
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
@@ -229,7 +240,7 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     places = set[Place]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
-            if (where := path.resolve() if isinstance(path, Path) else path) in places:
+            if (where := full_place(path)) in places:
                 continue
             places.add(where)
             name = plain = name_of(path).removesuffix(SUFFIX)
@@ -240,10 +251,16 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     return named
 
 
+def is_collection(folder: Path) -> bool:
+    from periplus.store.sqlite.schema import exists
+
+    return exists(folder)
+
+
 def _collections_in(folder: Path) -> list[Path]:
     """The folder itself if it is a collection, else the collections inside it."""
-    inside = [folder] if schema.exists(folder) else sorted(folder.glob(f"*{SUFFIX}"))
-    return [path for path in inside if schema.exists(path)]
+    inside = [folder] if is_collection(folder) else sorted(folder.glob(f"*{SUFFIX}"))
+    return [path for path in inside if is_collection(path)]
 
 
 def folder_of(place: Place, watch: Watch | None = None) -> Path:
@@ -272,21 +289,13 @@ def editing(place: Place) -> AbstractContextManager[Path]:
     return store_of(where).editing(where)
 
 
-def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tuple[Path, Follow]]:
-    """Yields (folder to change, context for each transaction). For a database, the folder is the local copy and the
-    context replicates each transaction to the database.
+def changing(place: Place) -> AbstractContextManager[tuple[Path, Follow]]:
+    """Yields (folder to change, context for each transaction) while no crawl runs. For a database, the folder is the
+    local copy and the context replicates each transaction to the database.
 
-    alone: no crawl may run; for a folder, the caller holds `only_crawl`. Raises StoreError if the collection is in use,
-    UsageError, NoCollection.
+    The caller holds `only_crawl`. Raises StoreError if the collection is in use, UsageError, NoCollection.
     """
-    return store_of(place).changing(place, alone)
-
-
-@contextlib.contextmanager
-def writing(folder: Path, follow: Follow) -> Iterator[Statements]:
-    """One transaction on the folder of `changing`, which the database follows. Raises NoCollection, StoreError."""
-    with schema.writing(folder) as connection, follow(connection):
-        yield schema.SqliteStatements(connection)
+    return store_of(place).changing(place)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
