@@ -12,7 +12,6 @@ from periplus.api.collection import Collection
 from periplus.api.homes import folder_of, home_of, reader_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.store.reader import CollectionReader
 from periplus_postgres.address import Address, address_of
 
 if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
@@ -23,8 +22,8 @@ if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that conn
 class DatabaseCollection(Collection):
     """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
-    Runs, status, pages, links and the map are read from the database, and so are searches if its readers share an
-    index. Everything else is read from a local copy made at the first access: docs/postgresql.md.
+    It is read in the database, and so are searches if its readers share an index. Without one, a search, and lists
+    with segments, read a local copy made at the first access: docs/postgresql.md.
     """
 
     def __init__(
@@ -43,21 +42,12 @@ class DatabaseCollection(Collection):
     def folder(self) -> Path:  # type: ignore[override]  # of the copy, made on first access
         return folder_of(self._text, self._watch)
 
-    @cached_property
-    def _folder_reader(self) -> CollectionReader:
-        return reader_of(self.folder)
-
     def __repr__(self) -> str:
         return f"<DatabaseCollection {self._address.collection}>"
 
-    def close(self) -> None:
-        super().close()
-        if "_folder_reader" in self.__dict__:
-            self._folder_reader.close()
-
     def _read_folder(self) -> None:
         self._reader.close()
-        self._reader = self._folder_reader
+        self._reader = reader_of(self.folder)
 
     @contextlib.contextmanager
     def _opened_search(self) -> Iterator[Search]:

@@ -8,11 +8,43 @@ from typing import NamedTuple
 import numpy as np
 
 from periplus.model.arrays import Floats
+from periplus.model.tables import Table, columns_of
 from periplus.values import frozen
 from periplus_studies.model import CompanionSite, SurveyResults, Unit, UnitFigures
 from periplus_studies.statistics import Correlation, ranks, spearman
 
 _Pair = tuple[int, int]
+CHANGES = Table(
+    "changes",
+    "Sites of this survey and of an earlier one.",
+    columns_of("""
+        site text searched: the site
+        prefixes text searched: prefixes of the unit's URLs
+        change text facet: came, went, stayed, or moved to another set
+        set_before text facet: target, or the class of a companion site; empty: not in the earlier survey
+        set_after text facet: the same in this survey
+        units_before integer: sites of the target set that linked to it
+        units_after integer: sites of the target set that link to it
+        links_before integer: links from other sites of the target set
+        links_after integer: the same in this survey
+        read_before real: share of the site's known documents that was fetched
+        read_after real: the same in this survey
+        rank_before real: rank by links among the sites that both surveys read; equal values share their mean rank
+        rank_after real: the same in this survey
+        rise real: ranks gained
+    """),
+)
+LINK_CHANGES = Table(
+    "linkchanges",
+    "Links between sites in this survey and in an earlier one.",
+    columns_of("""
+        source text searched: the site of the target set that links
+        target text searched: the site that is linked to
+        change text facet: came, went, more, fewer or same; empty: one of the sites was not read in both surveys
+        links_before integer: distinct pairs of documents
+        links_after integer: the same in this survey
+    """),
+)
 
 
 class SiteChange(NamedTuple):

@@ -42,7 +42,8 @@ TINY = 1e-9
 # If n pages had nothing new, the rate is below 3 / n with 95 % confidence (rule of three, Hanley and Lippman-Hand 1983)
 RULE_OF_THREE = 3.0
 # Unread pages have, per page, at most so many times the items of the read ones on 27 of 29 manuals of which half was
-# read breadth first: the interval of a half-read survey ends at three times its lower end
+# read breadth first: the interval of a half-read survey ends at three times its lower end. Where less was read, the
+# limit grows with the square of unread / read pages: sites with few rich pages may not have shown one yet
 RICHER = 2.0
 CURVE_POINTS = 200  # points of a drawing, including the first and the last page
 STEPS = "▁▂▃▄▅▆▇█"
@@ -100,8 +101,9 @@ def _total(observed: int, site: Ints32, shown: Floats, unread: Ints) -> Estimate
 
     low = min(float(unseen.sum()) * math.exp(-spread(unseen, TINY)) for unseen in (least, least_lately))
     high = max(float(unseen.sum()) * math.exp(spread(unseen, uneven)) for unseen in (most_poor, most_lately))
-    high = min(high, low + RICHER * (observed + low) * int(unread.sum()) / pages)
-    high = max(high, RULE_OF_THREE * uneven * int(unread.sum()) / pages)
+    ratio = int(unread.sum()) / pages
+    high = min(high, low + RICHER * (observed + low) * ratio * max(ratio, 1.0))
+    high = max(high, RULE_OF_THREE * uneven * ratio)
     return Estimate(observed + math.sqrt(float(least.sum() * most.sum())), observed + low, observed + high)
 
 

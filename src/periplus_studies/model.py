@@ -507,6 +507,9 @@ class SurveyResults:
     harvest: Harvest
     model: FragmentModel
     centralities: tuple[Centrality, ...] = ()  # of the target units, in order
+    wif: tuple[Estimate, ...] = ()  # on all known documents, of the target units, in order
+    external_wif: tuple[Estimate, ...] = ()
+    density: Estimate | None = None  # None: too few sites were read
     outside: tuple[OutsideColumn, ...] = ()
     earlier: SurveyResults | None = None  # of the same field, for a comparison
 

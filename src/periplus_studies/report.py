@@ -16,10 +16,10 @@ from periplus.model.tables import ColumnKind, Table, columns_of
 from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row, fields_of
-from periplus_studies.compare import SurveyChange, compare_surveys
+from periplus_studies.compare import CHANGES, LINK_CHANGES, SurveyChange, compare_surveys
 from periplus_studies.fragment import write_fragment_svg
 from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
-from periplus_studies.model import CampaignProgress, CompanionClass, SiteMark, SurveyResults, Unit
+from periplus_studies.model import CampaignProgress, CompanionClass, Estimate, SiteMark, SurveyResults, Unit
 from periplus_studies.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
 from periplus_studies.statistics import spearman
 
@@ -52,6 +52,12 @@ UNITS = Table(
         external_linking_pages integer: pages of other sites that link into it: the numerator of external_wif
         wif real: linking_pages / fetched; empty if fetched is 1 or 0: use linking_pages
         external_wif real: external_linking_pages / fetched; empty as wif is
+        wif_estimate real: the same on all known documents, as if the fetched ones were a random sample; empty as wif is
+        wif_low real: lower end of its 95 % interval
+        wif_high real: upper end
+        external_wif_estimate real: external_wif on all known documents, likewise
+        external_wif_low real: lower end of its 95 % interval
+        external_wif_high real: upper end
         community integer facet: Louvain community of links between the sites, the largest first; needs networkx
         betweenness real: share of the shortest paths between two other sites that lead through it; needs networkx
         hub real: HITS: links to sites with authority; all sites' values sum to 1
@@ -114,6 +120,8 @@ CONNECTIVITY = Table(
         sites integer: vertices
         arcs integer: linked ordered pairs
         density real: arcs of all that could be
+        density_low real: of all sites: 95 % interval of the density on all known documents; empty: too few were read
+        density_high real: upper end
         reciprocity real: share of arcs that are returned
         largest_strong integer: vertices in the largest strong component
         strong_components integer: strong components
@@ -160,37 +168,6 @@ CORRELATIONS = Table(
         high real: upper end
     """),
 )
-CHANGES = Table(
-    "changes",
-    "Sites of this survey and of an earlier one.",
-    columns_of("""
-        site text searched: the site
-        prefixes text searched: prefixes of the unit's URLs
-        change text facet: came, went, stayed, or moved to another set
-        set_before text facet: target, or the class of a companion site; empty: not in the earlier survey
-        set_after text facet: the same in this survey
-        units_before integer: sites of the target set that linked to it
-        units_after integer: sites of the target set that link to it
-        links_before integer: links from other sites of the target set
-        links_after integer: the same in this survey
-        read_before real: share of the site's known documents that was fetched
-        read_after real: the same in this survey
-        rank_before real: rank by links among the sites that both surveys read; equal values share their mean rank
-        rank_after real: the same in this survey
-        rise real: ranks gained
-    """),
-)
-LINK_CHANGES = Table(
-    "linkchanges",
-    "Links between sites in this survey and in an earlier one.",
-    columns_of("""
-        source text searched: the site of the target set that links
-        target text searched: the site that is linked to
-        change text facet: came, went, more, fewer or same; empty: one of the sites was not read in both surveys
-        links_before integer: distinct pairs of documents
-        links_after integer: the same in this survey
-    """),
-)
 STANDING = Table(
     "standing",
     "Progress and yield of each site.",
@@ -207,7 +184,9 @@ STANDING = Table(
         tags text searched: the user's tags, separated by blanks
     """),
 )
-_NO_FIGURES = frozenset({"waiting", "share", "community"})  # columns of `sites` that a rank correlation makes no use of
+_NO_FIGURES = frozenset(
+    {"waiting", "share", "community", *(f"{name}_{end}" for name in ("wif", "external_wif") for end in ("low", "high"))}
+)  # columns of `sites` that a rank correlation makes no use of
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
 .scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
@@ -257,9 +236,16 @@ def _units(results: SurveyResults) -> Iterator[Values]:
                 "external_linking_pages": row.external_wif.linking,
                 "wif": row.wif.value,
                 "external_wif": row.external_wif.value,
+                **_estimate("wif", results.wif[row.unit] if row.wif.value is not None else None),
+                **_estimate("external_wif", results.external_wif[row.unit] if row.wif.value is not None else None),
                 "state": states.get(row.unit, ""),
             }
         )
+
+
+def _estimate(name: str, estimate: Estimate | None) -> Values:
+    value, low, high = (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+    return {f"{name}_estimate": value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _unit_values(unit: Unit) -> Values:
@@ -302,6 +288,7 @@ def _connectivity(results: SurveyResults) -> Iterator[Values]:
     for row in results.connectivity:
         yield {
             **fields_of(row, "vertices sites arcs density reciprocity"),
+            **_estimate("density", results.density if row.vertices == "all" else None),
             "largest_strong": row.strong[0] if row.strong else 0,
             "strong_components": len(row.strong),
             "largest_weak": row.weak[0] if row.weak else 0,
@@ -399,7 +386,7 @@ def survey_report(results: SurveyResults) -> str:
             html.indicators(_figure_rows(results), method.model, results.totals, idle),
         ),
         ("matrix", "Links between sites", html.matrix(matrix, results.chosen)),
-        ("connectivity", "Connectivity", html.connectivity(results.connectivity)),
+        ("connectivity", "Connectivity", html.connectivity(results.connectivity, results.density)),
         ("fragment", "Model of the web fragment", html.drawing(fragment, _FRAGMENT)),
         ("companions", "Companion set", html.companions(_companion_rows(results), kinds)),
         ("communicators", "Communicators", html.communicators(measured)),
@@ -491,15 +478,24 @@ def _figure_rows(results: SurveyResults) -> PagedTable:
         between: betweenness n wide
         core: core n wide
         external WIF: external_wif n
+        95 %: external_wif_low
         WIF: wif n wide
+        95 %: wif_low wide
     """,
         community=lambda row: row["community"] or "–",
         betweenness=lambda row: "–" if row["betweenness"] is None else f"{row['betweenness']:.3f}",
         core=lambda row: "–" if row["core"] is None else row["core"],
         share=lambda row: round(100 * row["share"]),
         external_wif=lambda row: _factor(row["external_wif"], row["external_linking_pages"], row["fetched"]),
+        external_wif_low=lambda row: _between(row, "external_wif"),
         wif=lambda row: _factor(row["wif"], row["linking_pages"], row["fetched"]),
+        wif_low=lambda row: _between(row, "wif"),
     )
+
+
+def _between(row: Values, name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return "–" if low is None else f"{low:.2f} to {high:.2f}"
 
 
 def _has_figures(row: Values) -> bool:

@@ -48,6 +48,7 @@ from periplus_studies.analyse import (
     unit_links,
     web_fragment,
 )
+from periplus_studies.compare import CHANGES, LINK_CHANGES
 from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
 from periplus_studies.harvest import PRIOR_PAGES, completeness_text, harvest_of, harvest_rows, write_yield_curves
 from periplus_studies.model import (
@@ -74,8 +75,9 @@ from periplus_studies.network import (
     write_network_gexf,
     write_network_svg,
 )
-from periplus_studies.report import CHANGES, LINK_CHANGES, TABLES, survey_report, survey_table
+from periplus_studies.report import TABLES, survey_report, survey_table
 from periplus_studies.schedule import ITEMS, PLAN, campaign_from
+from periplus_studies.statistics import density_estimate, wif_estimates
 from periplus_studies.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 FORMATS = {
@@ -166,7 +168,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
     companions = companion_set(fragment, pages, order.rules, rows.marks)
     left_out = np.zeros(len(fragment.units), np.bool_)
     left_out[[site.unit for site in companions if site.kind is CompanionClass.GLOBAL]] = True
-    inside = np.arange(len(fragment.units)) < fragment.chosen
+    inside, documents = np.arange(len(fragment.units)) < fragment.chosen, live_documents(rows)
     return SurveyResults(
         units=fragment.units,
         chosen=fragment.chosen,
@@ -183,6 +185,9 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
         centralities=centralities(counted, fragment.chosen),
+        wif=wif_estimates(fragment, documents, own=True),
+        external_wif=wif_estimates(fragment, documents, own=False),
+        density=density_estimate(fragment, documents),
     )
 
 

@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from periplus.analyse.linkgraph import count_values, sort_distinct
 from periplus.errors import UsageError
 from periplus.model.arrays import Floats
 from periplus.urls.canonical import canonical
 from periplus.values import frozen
-from periplus_studies.model import OutsideColumn, Unit
+from periplus_studies.harvest import CONFIDENCE_Z, harvest_rows, richness
+from periplus_studies.model import Estimate, OutsideColumn, Unit, WebFragment
 from periplus_studies.units import UnitChoice, unit_finder
 
-CONFIDENCE_Z = 1.959964  # 95 %
 LEAST_PAIRS = 4  # for an interval: its variance is divided by n - 3
 SITE_COLUMN = "site"
 # rankings print ties and bands: `=12`, `201-300`, `1001+`
@@ -66,6 +67,59 @@ def wilson(hits: Floats, sample: Floats, population: Floats) -> tuple[Floats, Fl
         error = np.where(population > sample, z2 * (population - sample) / (sample * (population - 1)), 0.0)
     middle, half = share + error / 2, np.sqrt(error * (share * (1 - share) + error / 4))
     return (middle - half) / (1 + error), (middle + half) / (1 + error)
+
+
+def wif_estimates(fragment: WebFragment, documents: Floats, *, own: bool) -> tuple[Estimate, ...]:
+    """Impact factors of the target units on all known documents, with 95 % intervals, as if those read were a random
+    sample of each unit's.
+
+    documents: of each unit, read or not. own: whether the unit's own pages count. Each source unit is a stratum with
+    Wilson's interval for a finite population; the intervals are added as by Zou, Huang and Zhang 2009. Below the
+    estimate the product of both sides of Wilson's interval is added, which is the variance: the sum is less skew than
+    its parts. Pages outside the target set are counted as they are.
+    """
+    size, chosen = len(fragment.units), fragment.chosen
+    read = np.bincount(fragment.unit[fragment.fetched], minlength=size).astype(np.float64)
+    documents = np.where((np.arange(size) < chosen) & (read > 0), np.maximum(documents, read), read)
+    pages = sort_distinct(fragment.sources * size + fragment.unit[fragment.ends])
+    pairs, hits = count_values(fragment.unit[pages // size].astype(np.int64) * size + pages % size)
+    source, unit = pairs // size, pairs % size
+    counts = (unit < chosen) & (own | (source != unit))
+    source, unit, hits = source[counts], unit[counts], hits[counts]
+    low, high = wilson(hits, read[source], documents[source])
+    linking = hits / read[source]
+    # units without a link count with the interval of no hit
+    _, none = wilson(np.zeros(size), np.maximum(read, 1), np.maximum(documents, 1))
+    none = (none * documents) ** 2
+    above = (documents[source] * (high - linking)) ** 2 - none[source]
+    sums = (
+        np.bincount(unit, weights, minlength=size)[:chosen]
+        for weights in (
+            documents[source] * linking,
+            documents[source] ** 2 * (linking - low) * (high - linking),
+            above,
+            hits,
+        )
+    )
+    total, below, above, seen = sums
+    above = above + none.sum() - (0 if own else none[:chosen])
+    sizes = np.maximum(documents[:chosen], 1)
+    rows = (total, np.maximum(total - np.sqrt(below), seen), total + np.sqrt(np.maximum(above, 0)))
+    return tuple(Estimate(*row) for row in zip(*((row / sizes).tolist() for row in rows), strict=True))
+
+
+def density_estimate(fragment: WebFragment, documents: Floats) -> Estimate | None:
+    """Density of the target set on all known documents, with a 95 % interval: linked pairs are estimated as the items
+    of a harvest are. None: too few sites were read.
+    """
+    chosen, page = fragment.chosen, np.cumsum(fragment.fetched & fragment.is_target) - 1
+    source, end = fragment.unit[fragment.sources].astype(np.int64), fragment.unit[fragment.ends]
+    arcs = (source < chosen) & (end < chosen) & (source != end)
+    site = fragment.unit[fragment.fetched & fragment.is_target]
+    pairs = page[fragment.sources[arcs]], source[arcs] * chosen + end[arcs]
+    rows = harvest_rows([""] * chosen, np.ceil(documents[:chosen]).astype(np.int64), site, pairs)
+    total, possible = richness(rows).total, max(chosen * (chosen - 1), 1)
+    return total and Estimate(*(min(value / possible, 1.0) for value in (total.value, total.low, total.high)))
 
 
 def outside_columns(text: str, units: Sequence[Unit]) -> tuple[tuple[OutsideColumn, ...], tuple[str, ...]]:

@@ -226,11 +226,15 @@ def test_a_screen_reports_that_its_copy_is_being_made(served, monkeypatch):
     assert client.get(f"{path}?format=json").json()["graph"]["nodes"]
 
 
-def test_a_displayed_copy_follows_the_database(served):
-    client, state, address = served
-    assert client.get(f"/c/{address.collection}/page?url=https://e.org/a").status_code == 200
+def test_a_displayed_copy_follows_the_database(served, monkeypatch):
+    client, _, address = served
+    graph = f"/c/{address.collection}/graph?node=https://e.org/a&format=json"
+    monkeypatch.setattr(ui_state, "COPY_AGE_S", 1e6)
+    assert "Pilots" in client.get(graph).text
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE page SET title = 'Another title' WHERE title = 'Pilots'")
         database.execute("UPDATE run SET note = note")  # as each commit of a crawl changes its run
-    state.places.bring_up()
-    assert "Another title" in client.get(f"/c/{address.collection}/t/pages").text
+    assert "Another title" in client.get(f"/c/{address.collection}/t/pages").text, "read from the database"
+    assert "Pilots" in client.get(graph).text
+    monkeypatch.setattr(ui_state, "COPY_AGE_S", 1e-3)
+    assert "Another title" in client.get(graph).text

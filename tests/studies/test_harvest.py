@@ -1,5 +1,6 @@
 """Speed and completeness of a harvest, checked by hand, with slow code, and on synthetic webs."""
 
+import io
 import math
 import random
 
@@ -9,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_campaigns import made_campaign, made_web
-from periplus_studies.harvest import curve, harvest_of, harvest_rows, new_items, richness, round_robin, site_curves
+from periplus_studies.harvest import (
+    curve,
+    harvest_of,
+    harvest_rows,
+    new_items,
+    richness,
+    round_robin,
+    site_curves,
+    write_yield_curves,
+)
 from periplus_studies.model import Estimate
 
 
@@ -45,6 +55,12 @@ def test_the_estimated_total_equals_a_calculation_by_hand():
     assert found.total.low == pytest.approx(4 + 4 * math.exp(-spread / 4))
     # the upper end adds one missing item, 30.5 in all, but the four unread pages have at most twice as many
     assert found.total.high == pytest.approx(3 * found.total.low) and 3 * found.total.low < 4 + 4 * math.exp(spread / 5)
+
+
+def test_an_estimate_above_the_drawing_is_named():
+    rows, out = rows_of([(0, [page]) for page in range(4)], known=[8]), io.StringIO()
+    write_yield_curves(harvest_of(rows, rows, "page"), "Yield", "", out)
+    assert "↑ band to 31" in out.getvalue()
 
 
 def test_a_completely_read_web_lacks_nothing():

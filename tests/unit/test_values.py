@@ -64,14 +64,14 @@ def test_a_value_does_not_change():
         Point()  # type: ignore[call-arg]
 
 
-def test_methods_are_compiled_at_the_first_call_of_any():
+def test_methods_are_compiled_when_they_are_first_called():
     @frozen
     class Late:
         x: int
 
-    stub = Late.__init__
+    stub, stub_of_repr = Late.__init__, Late.__repr__
     late = object.__new__(Late)
     object.__setattr__(late, "x", 1)
+    assert repr(late).endswith("Late(x=1)") and Late.__repr__ is not stub_of_repr
     assert Late.__init__ is stub
-    assert repr(late).endswith("Late(x=1)") and Late.__init__ is not stub
-    assert late == Late(1) and hash(late) == hash(Late(1))
+    assert late == Late(1) and hash(late) == hash(Late(1)) and Late.__init__ is not stub

@@ -127,18 +127,10 @@ class Collection:
         """Closes the collection; later calls fail."""
         self._reader.close()
 
-    @property
-    def _folder_reader(self) -> CollectionReader:
-        """Reader of the folder, for what a database does not answer."""
-        return self._reader
-
     def _read_folder(self) -> None:
         """Makes the reader that of the folder, where segments can be named in SQL."""
 
     def _limit_reads(self) -> AbstractContextManager[None]:
-        return self._reader.limit_reads(self._limit_s)
-
-    def _time_limit(self) -> AbstractContextManager[None]:
         return self._reader.limit_reads(self._limit_s)
 
     def runs(self) -> list[RunRecord]:
@@ -284,7 +276,7 @@ class Collection:
         """
         from periplus.api.page import Page
 
-        index = indexes.of(self.folder, self._folder_reader) if indexes and not self._store else None
+        index = indexes.of(self.folder, self._reader) if indexes and not self._store else None
         with self._limit_reads():
             return Page(self._reader, self._reader.resolve_url(url), index, self._samples)
 
@@ -328,7 +320,7 @@ class Collection:
         """
         from periplus.api.templates import site_templates
 
-        with self._time_limit():
+        with self._limit_reads():
             return site_templates(self._reader, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
@@ -342,7 +334,7 @@ class Collection:
         """
         from periplus.api import duplicates
 
-        with self._time_limit():
+        with self._limit_reads():
             if near < 1.0 and not self._store:
                 duplicates.mark(self.folder, self._reader, self._clock.now(), watch)
             return duplicates.duplicates(self._reader, site, near, watch)
@@ -354,7 +346,7 @@ class Collection:
         """
         from periplus.api.site import write_sitemaps
 
-        with self._time_limit():
+        with self._limit_reads():
             return write_sitemaps(self._reader, site, Path(folder))
 
     def search(
@@ -384,8 +376,8 @@ class Collection:
             from periplus.api.searching import Search, SearchedFolder
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
-            self._search = Search([SearchedFolder("", self.folder, self._folder_reader)], weights)
-        with self._time_limit():
+            self._search = Search([SearchedFolder("", self.folder, self._reader)], weights)
+        with self._limit_reads():
             yield self._search
 
     def take_vectors(self, path: Path | str, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
@@ -412,7 +404,7 @@ class Collection:
         Neither: the only site, or the whole collection. watch: called with the number of pages read.
         """
         hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
-        with self._time_limit():
+        with self._limit_reads():
             finder = service("keywords")(self._reader, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
@@ -473,7 +465,7 @@ class Collection:
         from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
 
-        with self._time_limit():
+        with self._limit_reads():
             now = self._clock.now()
             if not site and len(site_starts(self._reader)) > 1:
                 return sites_report(self._reader, now, near)
@@ -536,7 +528,7 @@ class Collection:
         if not (rules := rules_at(self.place)):
             return table
         self._read_folder()
-        with self._time_limit():
+        with self._limit_reads():
             segments = segments_of(self._reader, rules)
         self._reader.name_segments(segments.of)
         return with_segments(table)

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from periplus.acquire.clock import SystemClock
 from periplus.children import affordable, raised_limit
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
@@ -61,6 +62,9 @@ class CollectionStore(Protocol):
     def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
         """Store for results of engines, within one transaction."""
 
+    def queue(self, place: Any, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+        """The jobs of a collection or of a folder of collections, and their clock. See `jobs.runner.opened_queue`."""
+
 
 class FolderStore:
     """The collections in folders."""
@@ -92,6 +96,17 @@ class FolderStore:
 
         return results.results(place, now)
 
+    def queue(self, place: Path, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+        from periplus.store.sqlite.job_file import folder_queue
+
+        return folder_queue(place), SystemClock()
+
+    def damage(self, place: Path) -> str:
+        """Describes the first column with a value of the wrong type; empty if there is none. Raises as `reader`."""
+        from periplus.store.sqlite.reading import wrong_value
+
+        return wrong_value(place)
+
 
 class IndexSharing(Protocol):
     """The search index and the vectors that readers of a collection in a database share."""
@@ -112,9 +127,6 @@ class DatabaseStore(CollectionStore, Protocol):
         """The address without password and storage places, by which users recognise it."""
 
     def collection(self, place: str, time_limit_s: float, watch: Watch | None) -> Collection: ...
-
-    def queue(self, place: str, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
-        """The jobs of a collection, and the clock of all its machines. make, waits: see `jobs.runner.opened_queue`."""
 
     def copy_folder(self, place: str) -> Path:
         """Folder of the copy that `folder` makes."""
@@ -147,7 +159,7 @@ class DatabaseStore(CollectionStore, Protocol):
         """Deletes a collection with its jobs, segments and local copy."""
 
 
-_FOLDERS: Final = FolderStore()
+FOLDERS: Final = FolderStore()
 
 
 def database_at(address: str) -> DatabaseStore:
@@ -162,7 +174,7 @@ def database_at(address: str) -> DatabaseStore:
 
 def store_of(place: Place) -> CollectionStore:
     """Raises as `database_at`."""
-    return _FOLDERS if isinstance(place, Path) else database_at(place)
+    return FOLDERS if isinstance(place, Path) else database_at(place)
 
 
 def home_of(place: Place) -> CrawlHome:

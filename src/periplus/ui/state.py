@@ -43,6 +43,8 @@ RECENT_JOBS = 200
 CACHED_LAYOUTS = 4  # of ten thousand pages each takes 10 MB
 CACHED_PARTS = 50  # of screens that are watched
 CACHED_COPIES = 1_000  # that they were made
+COPY_AGE_S = 30.0  # after which a screen that reads a copy asks the database for changes
+OLD_PERIODS = 20  # of COPY_AGE_S, for which a copy is shown while it is made anew
 COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 MAPS = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
@@ -59,14 +61,14 @@ class Places:
 
     base: the folder of new collections and of the queue; folders: all their collections are shown, also new ones;
     single: further collections; stored: addresses of collections in databases, by the folders of their local copies,
-    which are made on first use; copies: finished and unfinished copies.
+    which are made on first use; copies: finished and unfinished copies, by address and `_period`.
     """
 
     base: Path
     folders: tuple[Path, ...]
     single: tuple[Path, ...] = ()
     stored: Mapping[Path, str] = field(default_factory=dict)
-    copies: Background[str, Path] = field(default_factory=lambda: Background(CACHED_COPIES))
+    copies: Background[tuple[str, int], Path] = field(default_factory=lambda: Background(CACHED_COPIES))
 
     def collections(self) -> dict[str, Path]:
         """Name to folder, sorted by name. Equal names get a number."""
@@ -86,7 +88,10 @@ class Places:
         it from that.
         """
         address = self.stored.get(folder)
-        if address and self.copies.of(address, lambda: folder_of_place(address), COPY_WAIT_S) is None:
+        if not address:
+            return folder
+        made = self.copies.of((address, _period()), lambda: folder_of_place(address), COPY_WAIT_S)
+        if made is None and not self.is_read(folder):
             raise CopyPending(
                 "The collection is being copied from its database; this screen reads the copy. Search, and the list of "
                 "collections, need none where readers share an index."
@@ -102,20 +107,17 @@ class Places:
         return {name: self.place(folder) for name, folder in self.collections().items()}
 
     def is_read(self, folder: Path) -> bool:
-        """Whether it is a collection's own folder, or a finished copy."""
-        return folder not in self.stored or self.copies.is_made(self.stored[folder])
+        """Whether it is a collection's own folder, or a finished copy that is not old."""
+        address, now = self.stored.get(folder), _period()
+        return not address or any(self.copies.is_made((address, now - age)) for age in range(OLD_PERIODS))
 
     def copy(self, place: Place) -> Path:
         """The folder that a place is read from. Raises as `read`."""
         return next((self.read(folder) for folder, address in self.stored.items() if address == place), Path(place))
 
-    def bring_up(self) -> None:
-        """Brings the copies up to date; one whose database does not answer stays as it is, and that is logged."""
-        for address in filter(self.copies.is_made, self.stored.values()):
-            try:
-                folder_of_place(address)
-            except PeriplusError as error:
-                _log.warning("copy address=%s error=%s", without_secrets(address), without_secrets(str(error)))
+
+def _period() -> int:
+    return int(time.monotonic() / COPY_AGE_S)
 
 
 def places(given: Iterable[Place]) -> Places:
