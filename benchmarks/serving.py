@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -27,7 +28,7 @@ http {{
   include /etc/nginx/mime.types; default_type application/octet-stream;
   sendfile on; tcp_nopush on; keepalive_requests 1000000; keepalive_timeout 300; server_tokens off;
   gzip_static on; gzip_vary on; charset off; absolute_redirect on; port_in_redirect on;
-  open_file_cache max=20000 inactive=600s; open_file_cache_valid 600s;
+  open_file_cache max={cached_files} inactive=600s; open_file_cache_valid 600s;
   add_header LinkChecker fast;  # lets LinkChecker crawl without a delay
   client_body_temp_path {temp}/body; proxy_temp_path {temp}/proxy; fastcgi_temp_path {temp}/fastcgi;
   uwsgi_temp_path {temp}/uwsgi; scgi_temp_path {temp}/scgi;
@@ -149,9 +150,10 @@ def serve(
         for one in hosts
     )
     where = temp / "access.log"
-    written = CONFIGURATION.format(
-        temp=temp, servers=servers, log=f"access_log {where} seen;" if log else "access_log off;"
-    )
+    logged = f"access_log {where} seen;" if log else "access_log off;"
+    # nginx answers 500 when its cached files and connections reach the limit of descriptors
+    cached_files = min(20_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+    written = CONFIGURATION.format(temp=temp, servers=servers, log=logged, cached_files=cached_files)
     (temp / "nginx.conf").write_text(written)
     child = subprocess.Popen(
         pinned(["/usr/sbin/nginx", "-p", str(temp), "-e", f"{temp}/error.log", "-c", f"{temp}/nginx.conf"], core)

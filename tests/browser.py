@@ -62,7 +62,7 @@ class Browser:
             os.close(its_write)
             browser = cls(process, write, read)
             try:
-                browser._begin()
+                browser.begin()
                 yield browser
             finally:
                 os.close(write)  # the browser exits when its input pipe is closed
@@ -73,7 +73,7 @@ class Browser:
                     process.wait()
                 os.close(read)
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         target = self.ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime"):

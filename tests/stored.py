@@ -50,49 +50,53 @@ def stored(
     *,
     state: str = "done",
     settings: Settings | None = None,
+    now: float = NOW,
 ) -> Path:
-    """Makes a collection in `folder` with one run over these answers. state: of the run; `running` leaves it open."""
+    """Makes a collection in `folder` with one run over these answers.
+
+    state: of the run; `running` leaves it open. now: when it ran.
+    """
     settings = settings or Settings()
     urls = [canonical(start) for start in starts]
     if not schema.exists(folder):
         schema.create(folder)
-    run_id = FolderHome(folder).begin_run("crawl", urls, settings, NOW)
+    run_id = FolderHome(folder).begin_run("crawl", urls, settings, now)
     store = SqliteCrawlStore(folder, run_id, settings.budget, settings.storage)
     sites = {site_key(url) for url in urls}
-    store.offer([_candidate(url, 0, sites) for url in urls], (), NOW)
-    worker = store.join(os.getpid(), NOW)
-    _walk(store, worker, answers, sites)
-    store.leave(worker, NOW)
+    store.offer([_candidate(url, 0, sites) for url in urls], (), now)
+    worker = store.join(os.getpid(), now)
+    _walk(store, worker, answers, sites, now)
+    store.leave(worker, now)
     store.close()
     if state != "running":
-        FolderHome(folder).end_run(run_id, state, "", NOW + 60)
+        FolderHome(folder).end_run(run_id, state, "", now + 60)
     return folder
 
 
-def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], sites: set[str]) -> None:
+def _walk(store: SqliteCrawlStore, worker: str, answers: Mapping[str, Answer], sites: set[str], now: float) -> None:
     """Commits depth by depth until no URL with an answer is waiting."""
     went_on = True
     while went_on:
         went_on = False
-        ready = sorted(host.host_id for host in store.ready(100, 1e9, NOW))
-        for lease in store.lease(worker, ready, NOW):
-            tasks, _ = store.take(lease, 1000, frozenset(), NOW)
+        ready = sorted(host.host_id for host in store.ready(100, 1e9, now))
+        for lease in store.lease(worker, ready, now):
+            tasks, _ = store.take(lease, 1000, frozenset(), now)
             known = [task for task in tasks if task.request.url in answers]
-            done = tuple(_completion(lease, task, answers[task.request.url], sites) for task in known)
-            store.commit(worker, Batch(done, (HostState(lease, 0.0, 0.5, 1.0, 0, True, "delay", release=True),)), NOW)
+            done = tuple(_completion(lease, task, answers[task.request.url], sites, now) for task in known)
+            store.commit(worker, Batch(done, (HostState(lease, 0.0, 0.5, 1.0, 0, True, "delay", release=True),)), now)
             went_on = went_on or bool(known)
 
 
-def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Completion:
+def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str], now: float) -> Completion:
     request, depth = task.request, task.request.depth
     below = None if depth is None else depth + 1
     outcome: Outcome
     if isinstance(answer, int):
         outcome = Fetched(answer, HTML, b"") if answer else Failed(Cause.TIMEOUT)
-        return Completion(lease, task, Visit(request, NOW, 0.1, outcome), REASONS[answer])
+        return Completion(lease, task, Visit(request, now, 0.1, outcome), REASONS[answer])
     if not answer.startswith("<"):
         target = canonical(answer, request.url)
-        visit = Visit(request, NOW, 0.1, Redirected(301, Headers(), target))
+        visit = Visit(request, now, 0.1, Redirected(301, Headers(), target))
         return Completion(lease, task, visit, Reason.REDIRECT, target, candidates=(_candidate(target, depth, sites),))
     fetched = Fetched(200, HTML, answer.encode())
     document = understand(request.url, fetched, with_xml=True)
@@ -105,7 +109,7 @@ def _completion(lease: Lease, task: Task, answer: Answer, sites: set[str]) -> Co
         for link in document.links
     ]
     reason = Reason.NOINDEX if document.noindex else Reason.OK
-    return Completion(lease, task, Visit(request, NOW, 0.1, fetched, len(answer)), reason, "", document, tuple(found))
+    return Completion(lease, task, Visit(request, now, 0.1, fetched, len(answer)), reason, "", document, tuple(found))
 
 
 def _candidate(url: str, depth: int | None, sites: set[str]) -> Candidate:

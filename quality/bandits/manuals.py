@@ -46,6 +46,9 @@ SITES = {  # name: folder, start
     "scipy": ("usr/share/doc/python-scipy-doc/html", "/index.html"),
     "sphinx": ("usr/share/doc/sphinx-doc/html", "/index.html"),
     "sqlite": ("usr/share/doc/sqlite3", "/index.html"),
+    "nodejs": ("usr/share/doc/nodejs/api", "/index.html"),
+    "valgrind": ("usr/share/doc/valgrind/html", "/index.html"),
+    "libxslt": ("usr/share/doc/libxslt1-dev/html", "/index.html"),
 }
 
 

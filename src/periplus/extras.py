@@ -14,13 +14,14 @@ from periplus.errors import UsageError
 
 EXTRAS = {  # by imported module: (package, extra, purpose)
     "brotli": ("brotli", "brotli", "Answers in brotli"),
+    "duckdb": ("duckdb", "sql", "Asking a snapshot in SQL"),
     "fsspec": ("fsspec", "segments", "Segments on object storage"),
     "jsonpath": ("python-jsonpath", "jsonpath", "A rule of JSONPath"),
     "markdown_it": ("markdown-it-py", "office", "Reading Markdown"),
     "mcp": ("mcp", "mcp", "Offering collections to language models"),
     "networkx": ("networkx", "network", "A graph for Python"),
     "psycopg": ("psycopg", "postgres", "Collections in PostgreSQL"),
-    "pyarrow": ("pyarrow", "parquet", "Parquet and Arrow tables"),
+    "pyarrow": ("pyarrow", "parquet", "A table for Parquet or Arrow"),
     "pypdfium2": ("pypdfium2", "pdf", "Reading PDF files"),
     "pyspark": ("pyspark", "cluster", "Work on a Spark cluster"),
     "python_multipart": ("python-multipart", "ui", "The interface in a browser"),

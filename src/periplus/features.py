@@ -82,9 +82,9 @@ class Feature(NamedTuple):
     policies: functions of a store and a CrawlOrder that return the policy of a crawl, by kind of run;
     rules: rules of choice of a survey, functions of budget and number of sites;
     presets: kinds of jobs in the first form, each a `periplus.jobs.presets.Preset`;
-    stored_tables: tables that it adds to every collection;
+    stored_tables: tables that it adds to every collection; file_tables: tables of periplus.toml that it reads;
     tables: the tables of its stored results, a mapping of `periplus.api.tables.ResultTable` by name;
-    in_use: a function of a collection's folder: whether the feature has stored something there;
+    in_use: a function of a collection's folder or address: whether the feature has stored something there;
     routes: a `periplus.ui.description.Routes`; templates: the package whose folder `templates` they use, as
     "package/name.html"; after_jobs: a function of a folder of collections; a worker calls what it returns with each
     job that ended, and with None while it is idle; files: names of databases that it keeps in a folder of collections;
@@ -108,6 +108,7 @@ class Feature(NamedTuple):
     rules: Mapping[str, str] = {}
     presets: Mapping[str, str] = {}
     stored_tables: tuple[StoredTable, ...] = ()
+    file_tables: tuple[str, ...] = ()
     tables: str = ""
     in_use: str = ""
     routes: str = ""
@@ -126,7 +127,9 @@ class Feature(NamedTuple):
 
 
 PLACES = tuple(
-    name for name in Feature._field_defaults if name not in ("templates", "navigation", "files", "stored_tables")
+    name
+    for name in Feature._field_defaults
+    if name not in ("templates", "navigation", "files", "stored_tables", "file_tables")
 )
 """The fields of Feature that have places."""
 

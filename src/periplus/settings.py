@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from periplus.errors import UnknownSetting, UsageError
+from periplus.features import features
 from periplus.values import frozen
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")  # not allowed in settings and header l
 _ROW = re.compile(
     r"^ {8}(\w+)(?: (-?[\d.]+)\.\.([\d.]+))?(?: ([^\s|:]+))?(?: (\w+(?:\|\S+)+))?: (.+(?:\n {12}.+)*)", re.MULTILINE
 )
-# tables of periplus.toml; [[site]] and [[script]]: see `urls.parameters`; [segments]: `analyse.segments`; [extract]:
-# `document.extraction`
-FILE_TABLES = ("settings", "site", "script", "segments", "extract", "presets", "login")
+# tables of periplus.toml, beside those of features; [[site]] and [[script]]: see `urls.parameters`; [segments]:
+# `analyse.segments`
+FILE_TABLES = ("settings", "site", "script", "segments", "presets")
 ABOUT = "about"  # key of a preset's description
 
 
@@ -496,16 +497,17 @@ def rules_table(text: str, name: str, where: str, example: str, most: int) -> di
 def read_values(path: Path) -> dict[str, Any]:
     """The `[settings]` table of a TOML file; empty without a file.
 
-    Raises UnknownSetting for a file that is not TOML, and for tables that are not in FILE_TABLES.
+    Raises UnknownSetting for a file that is not TOML, and for tables that neither the core nor a feature reads.
     """
     content = read_tables(path)
+    tables = (*FILE_TABLES, *(table for feature in features().values() for table in feature.file_tables))
     for name in content:
         if name in {row.name for row in rows()} and not isinstance(content[name], dict):
             raise UnknownSetting(f"{path}: {name} is outside of a table: write it below the line [settings]")
-        if name not in FILE_TABLES:
+        if name not in tables:
             raise UnknownSetting(
-                f"{path}: unknown table {name!r}{nearest(name, FILE_TABLES)}: it may have [settings], [[site]], "
-                "[[script]], [segments], [extract], [presets.NAME] and [login.NAME]"
+                f"{path}: unknown table {name!r}{nearest(name, tables)}: the installed packages read the tables "
+                f"{', '.join(tables)}"
             )
     values = content.get("settings", {})
     if not isinstance(values, dict):

@@ -19,5 +19,6 @@ FEATURE = Feature(
         "export chunks": "periplus_agents.commands:chunks",
     },
     page_columns="periplus_agents.extracting:page_columns",
+    file_tables=("extract",),
     services={"embedding": "periplus_agents.embedding:", "markdown": "periplus_agents.markdown:"},
 )

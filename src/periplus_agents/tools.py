@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from periplus.api.collection import Collection
 from periplus.api.functions import open_collection, search_collections
 from periplus.api.tables import TABLES, TableQuery, result_tables
 from periplus.errors import UsageError
@@ -102,11 +101,11 @@ def _table(
     columns: Sequence[str] = (),
 ) -> ToolAnswer:
     """Rows of a table of the catalogue."""
-    collection, folder = served.folder(arguments.get("collection", ""))
+    collection, place = served.place(arguments.get("collection", ""))
     first, most = first_of(arguments), arguments.get("limit", ROWS)
     sort = tuple(part.strip() for part in arguments.get("sort", "").split(",") if part.strip())
     query = TableQuery(tuple(conditions.items()), arguments.get("text", ""), sort, first, most)
-    page = served.browser.page(folder, name, query, columns)
+    page = served.browser.page(place, name, query, columns)
     names = [column.name for column in page.columns]
     booleans = {column.name for column in page.columns if column.kind is ColumnKind.BOOLEAN}
     rows = (
@@ -217,8 +216,8 @@ def _links(end: str) -> Callable[[ServedCollections, Arguments], ToolAnswer]:
     """Links of a page: to it (`target`), or from it (`source`)."""
 
     def answer(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-        _, folder = served.folder(arguments.get("collection", ""))
-        with Collection(folder, QUESTION_S) as collection:
+        _, place = served.place(arguments.get("collection", ""))
+        with open_collection(place, time_limit_s=QUESTION_S) as collection:
             url = collection.resolve(arguments["url"])
         conditions = {name: arguments[name] for name in _LINK_FILTERS if arguments.get(name)}
         return _table(served, arguments, "links", {end: str(url), **conditions}, _LINK_COLUMNS)
@@ -237,8 +236,8 @@ def _rows(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    name, folder = served.folder(arguments.get("collection", ""))
-    with Collection(folder, QUESTION_S) as collection:
+    name, place = served.place(arguments.get("collection", ""))
+    with open_collection(place, time_limit_s=QUESTION_S) as collection:
         diff = collection.diff(
             arguments.get("before", "last-1"), arguments.get("after", "last"), site=arguments.get("site", "")
         )
@@ -275,8 +274,8 @@ def _time_limit(served: ServedCollections) -> Callable[..., None]:
 
 
 def _keywords(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    name, folder = served.folder(arguments.get("collection", ""))
-    with Collection(folder, QUESTION_S) as collection:
+    name, place = served.place(arguments.get("collection", ""))
+    with open_collection(place, time_limit_s=QUESTION_S) as collection:
         result = collection.keywords(
             *arguments.get("of", ()), query=arguments.get("query"), most=arguments.get("limit", ROWS),
             watch=_time_limit(served),
@@ -289,9 +288,9 @@ def _keywords(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _duplicates(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    name, folder = served.folder(arguments.get("collection", ""))
+    name, place = served.place(arguments.get("collection", ""))
     first, most = first_of(arguments), arguments.get("limit", ROWS)
-    with Collection(folder, QUESTION_S) as collection:
+    with open_collection(place, time_limit_s=QUESTION_S) as collection:
         result = collection.duplicates(
             arguments.get("site", ""), near=arguments.get("near", 1.0), watch=_time_limit(served)
         )

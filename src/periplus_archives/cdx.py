@@ -25,7 +25,7 @@ from periplus.present.wording import utc
 from periplus.settings import FetchLimits, Settings
 from periplus.urls.canonical import start_urls, url_id
 from periplus.urls.hosts import host_key
-from periplus.values import frozen
+from periplus.values import Place, frozen
 from periplus_archives.captures import Capture
 
 # The formats of CDX servers differ: lines of JSON (pywb), an array of arrays whose first row has the names (Wayback
@@ -223,7 +223,7 @@ class Suggestions:
 
 
 def with_copies(
-    folder: Path,
+    place: Place,
     issues: IssueTable,
     server: str,
     settings: Settings,
@@ -242,12 +242,13 @@ def with_copies(
     clock = SystemClock()
     host = host_key(address)
     delay_s = delay_for(settings.politeness, host in settings.politeness.mine, None)
+    folder = place if isinstance(place, Path) else Path()
     transport = CurlTransport(Wire(LIMITS, resolve_secrets(settings.identity, folder), 1), clock)
     copies: dict[str, ArchivedCopy] = {}
     failures, fault, asked = 0, "", 0
     try:
         index = CdxServer(address, transport, clock, delay_s)
-        for text, first_seen in _first_seen_times(folder, dead[:MOST_URLS]):
+        for text, first_seen in _first_seen_times(place, dead[:MOST_URLS]):
             watch(asked, len(dead))
             answer = index.nearest(Url(text), first_seen)
             asked += 1
@@ -275,8 +276,8 @@ def _with_copies(kind: KindIssues, issues: IssueTable, copies: dict[str, Archive
     return replace(kind, words=words)
 
 
-def _first_seen_times(folder: Path, urls: Sequence[str]) -> list[tuple[str, float]]:
+def _first_seen_times(place: Place, urls: Sequence[str]) -> list[tuple[str, float]]:
     """(URL, time when it was first seen)."""
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         times = [(url, reader.first_seen_s(url_id(Url(url)))) for url in urls]
     return [(url, moment) for url, moment in times if moment is not None]

@@ -4,6 +4,7 @@ from periplus.features import Feature
 
 FEATURE = Feature(
     "Reads pages as a browser shows them, and behind logins.",
+    file_tables=("login",),
     services={
         "rendering": "periplus_browser.rendered:PageRendering",
         "login": "periplus_browser.logins:login_of",

@@ -22,9 +22,9 @@ from typing import Any, get_type_hints
 
 from periplus.acquire.clock import SystemClock
 from periplus.acquire.transport import CurlTransport, Wire
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.api.grading import trends
-from periplus.api.homes import database_at, folder_of, name_of
+from periplus.api.homes import database_at, is_collection, name_of, snapshot_of
 from periplus.errors import InvalidUrl, PeriplusError, UnknownSetting, UsageError
 from periplus.features import is_address
 from periplus.model.job import Job, JobState
@@ -34,12 +34,11 @@ from periplus.model.web import Url
 from periplus.present.text import health_lines
 from periplus.present.wording import size
 from periplus.settings import SUFFIX, FetchLimits, Identity
-from periplus.store.sqlite import reading, schema
 from periplus.urls.canonical import canonical
 from periplus.values import Place
 from periplus_notices import present
 from periplus_notices.model import Channel, Delivery, MailSettings, Notice, NoticeKind, NoticeSettings, Subscription
-from periplus_notices.store import NoticeStore, facts, newest_run
+from periplus_notices.store import NoticeStore, facts
 
 # The password comes from a file named in the settings or from the variable PERIPLUS_SMTP_PASSWORD: never from a command
 # line, and it is not stored.
@@ -154,16 +153,13 @@ def look(folder: Path, place: Place, now: float) -> list[Notice]:
 
     Raises NoCollection, StoreError.
     """
-    collection, name = folder_of(place), noticed_name(place)
-    with (
-        reading.open_reader(collection, READ_S) as connection,
-        reading.snapshot(connection),
-    ):
-        present_facts, run = facts(connection), newest_run(connection)
+    name = noticed_name(place)
+    with snapshot_of(place) as reader, reader.limit_reads(READ_S):
+        present_facts, run = facts(reader), reader.version()[0]
     with book(folder) as opened:
         made = opened.compare(name, run, present_facts, now)
         if run and any(NoticeKind.REPORT in subscription.kinds for subscription in opened.subscriptions()):
-            words = health_lines(trends(collection))
+            words = health_lines(trends(place))
             report = opened.note(NoticeKind.REPORT, name, f"run {run}", words, now)
             made += [report] if report is not None else []
         return made
@@ -194,7 +190,7 @@ def collections_of(folder: Path, command: Sequence[str]) -> list[Place]:
 
 
 def _is_collection(path: Path) -> bool:
-    return len(path.name) < 250 and schema.exists(path)
+    return len(path.name) < 250 and is_collection(path)
 
 
 def deliver(folder: Path, clock: Clock | None = None) -> tuple[int, int]:
@@ -259,7 +255,7 @@ def _mail(notices: Sequence[Notice], target: str, settings: NoticeSettings, fold
 def _report(place: Place, ending: str) -> bytes | str:
     """The report of a collection as HTML or PDF, or a sentence why there is none."""
     try:
-        with Collection(folder_of(place)) as opened, TemporaryDirectory() as draft:
+        with open_collection(place) as opened, TemporaryDirectory() as draft:
             page = opened.report(Path(draft) / f"report.{ending}").read_bytes()
     except (PeriplusError, OSError) as error:
         return f"the report failed: {error}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from periplus.errors import StoreError
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, refuse_network_disk
 from periplus.values import Row
 from periplus_notices.model import Channel, Delivery, Notice, NoticeKind, Subscription
@@ -48,17 +49,17 @@ _QUESTIONS = {
         " AND u.reason NOT IN ('bug', 'private-address')"
         " UNION SELECT u.text FROM issue i JOIN url u ON u.id = i.related_id"
         " WHERE i.code IN ('broken-link', 'broken-resource')"
-        " AND i.run_id = (SELECT max(run_id) FROM issue) LIMIT :most"
+        " AND i.run_id = (SELECT max(run_id) FROM issue) LIMIT ?"
     ),
     NoticeKind.VANISHED: (
-        "SELECT u.text FROM freshness f JOIN url u ON u.id = f.url_id WHERE f.gone_since IS NOT NULL LIMIT :most"
+        "SELECT u.text FROM freshness f JOIN url u ON u.id = f.url_id WHERE f.gone_since IS NOT NULL LIMIT ?"
     ),
-    NoticeKind.SITES: "SELECT key FROM site LIMIT :most",
+    NoticeKind.SITES: "SELECT key FROM site LIMIT ?",
     NoticeKind.SUSPICIOUS: (
-        "SELECT 'run ' || id || ': ' || state || iif(note = '', '', ', ' || note) FROM run"
-        " WHERE state IN ('suspicious', 'failed') OR note LIKE 'login %' LIMIT :most"
+        "SELECT 'run ' || id || ': ' || state || CASE WHEN note = '' THEN '' ELSE ', ' || note END FROM run"
+        " WHERE state IN ('suspicious', 'failed') OR note LIKE 'login %' LIMIT ?"
     ),
-    NoticeKind.PORTAL: "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT :most",
+    NoticeKind.PORTAL: "SELECT portal || ': ' || min(url) FROM portal_page GROUP BY portal, entry LIMIT ?",
 }
 
 
@@ -268,14 +269,8 @@ def _delivery(row: Row) -> Delivery:
     return Delivery(_notice(row[:7]), _subscription(row[7:13]), *row[13:14], *row[14:])  # type: ignore[arg-type]
 
 
-def facts(connection: sqlite3.Connection) -> dict[NoticeKind, set[str]]:
+def facts(reader: CollectionReader) -> dict[NoticeKind, set[str]]:
     """Current facts by kind, whether or not they were reported."""
     return {
-        kind: {text for (text,) in connection.execute(question, {"most": MOST})}
-        for kind, question in _QUESTIONS.items()
+        kind: {text for (text,) in reader.statements.rows(question, (MOST,))} for kind, question in _QUESTIONS.items()
     }
-
-
-def newest_run(connection: sqlite3.Connection) -> int:
-    """Id of the newest run; 0 if there is none."""
-    return int(connection.execute("SELECT coalesce(max(id), 0) FROM run").fetchone()[0])

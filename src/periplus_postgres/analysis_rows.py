@@ -9,12 +9,12 @@ from typing import Any
 from periplus.errors import StoreError
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.store import runs
+from periplus.store.notes import count_change
 from periplus.store.reader import ROWS_AT_ONCE
 from periplus.store.statements import checked_name
 from periplus.values import Row
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import Connection
-from periplus_postgres.copying import note_change
 from periplus_postgres.ledger import lock_number
 from periplus_postgres.schema import LOCK_RESULTS
 from periplus_postgres.statements import PostgresStatements
@@ -86,7 +86,7 @@ class DatabaseResults:
         for name in self._fresh:
             self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
-        note_change(self._connection)
+        count_change(PostgresStatements(self._connection))
 
 
 def result_notes(connection: Connection) -> list[Row]:

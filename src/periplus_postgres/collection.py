@@ -12,10 +12,7 @@ from periplus.api.collection import Collection
 from periplus.api.homes import folder_of, home_of, reader_of
 from periplus.errors import UsageError
 from periplus.model.collection import SegmentState
-from periplus.store.reader import CollectionReader
 from periplus_postgres.address import Address, address_of
-from periplus_postgres.published import withdraw
-from periplus_postgres.segments import object_storage, swept
 
 if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
     from periplus.api.searching import Search
@@ -25,8 +22,8 @@ if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that conn
 class DatabaseCollection(Collection):
     """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
-    Runs, status, pages, links and the map are read from the database, and so are searches if its readers share an
-    index. Everything else is read from a local copy made at the first access: docs/postgresql.md.
+    It is read in the database, and so are searches if its readers share an index. Without one, a search, and lists
+    with segments, read a local copy made at the first access: docs/postgresql.md.
     """
 
     def __init__(
@@ -45,21 +42,12 @@ class DatabaseCollection(Collection):
     def folder(self) -> Path:  # type: ignore[override]  # of the copy, made on first access
         return folder_of(self._text, self._watch)
 
-    @cached_property
-    def _folder_reader(self) -> CollectionReader:
-        return reader_of(self.folder)
-
     def __repr__(self) -> str:
         return f"<DatabaseCollection {self._address.collection}>"
 
-    def close(self) -> None:
-        super().close()
-        if "_folder_reader" in self.__dict__:
-            self._folder_reader.close()
-
     def _read_folder(self) -> None:
         self._reader.close()
-        self._reader = self._folder_reader
+        self._reader = reader_of(self.folder)
 
     @contextlib.contextmanager
     def _opened_search(self) -> Iterator[Search]:
@@ -77,6 +65,7 @@ def clear(store: str) -> None:
     Raises UsageError while workers run, NoCollection, StoreError.
     """
     from periplus_postgres import index_place, schema, table_rows
+    from periplus_postgres.segments import object_storage
 
     address = address_of(store)
     with home_of(store).only_crawl(), _connect(address) as connection:
@@ -105,6 +94,9 @@ def withdraw_index(store: str) -> None:
 
 
 def _withdraw(place: str, names: str) -> None:
+    from periplus_postgres.published import withdraw
+    from periplus_postgres.segments import object_storage
+
     if place:
         with contextlib.closing(object_storage(place)) as storage:
             withdraw(storage, names)
@@ -131,6 +123,7 @@ def check_segments(
     Raises UsageError, NoCollection, StoreError.
     """
     from periplus_postgres import table_rows
+    from periplus_postgres.segments import object_storage, swept
 
     address = address_of(store)
     with _connect(address) as connection:

@@ -13,13 +13,13 @@ from psycopg.errors import LockNotAvailable
 from periplus.errors import StoreError
 from periplus.model.collection import Exchange
 from periplus.store.bodies import BodyCodec
-from periplus.store.notes import change_note, note, put_note
+from periplus.store.notes import CHANGES, note, put_note
 from periplus.values import Row
 from periplus_postgres import ledger, page_links, schema
 from periplus_postgres.committing import run_of
 from periplus_postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection
 from periplus_postgres.ledger import DatabaseLedger
-from periplus_postgres.moved_tables import BODY_COLUMNS, CHANGES, OWN_META, WRITTEN_BACK, MovedBody, MovedTable
+from periplus_postgres.moved_tables import BODY_COLUMNS, OWN_META, WRITTEN_BACK, MovedBody, MovedTable
 from periplus_postgres.segments import RecordPlace, SegmentReader
 from periplus_postgres.statements import PostgresStatements, copy_rows
 
@@ -186,7 +186,7 @@ def versions(connection: Connection) -> tuple[str, str]:
     """Change with each commit: to crawled data and results; to users' decisions and notes.
 
     They are digests of the writing transactions of a few small tables: each commit of a crawl counts in `tally` or
-    `run_count`, and `note_change` notes other changes. Call it in the transaction that reads the data.
+    `run_count`, and `notes.count_change` counts other changes. Call it in the transaction that reads the data.
     """
     ask = (
         "SELECT (SELECT system_identifier FROM pg_control_system()) || ' ' || (SELECT timeline_id FROM"
@@ -202,11 +202,6 @@ def digests(connection: Connection, tables: Iterable[str]) -> str:
     """Changes with each transaction that writes to one of these small tables."""
     find = "SELECT md5(string_agg(t.xmin::text || t.ctid::text, ' ' ORDER BY t.ctid)) FROM {} t"
     return str([connection.execute(find.format(name).encode()).fetchone() for name in tables])
-
-
-def note_change(connection: Connection) -> None:
-    """Changes the first of `versions`, within a transaction."""
-    change_note(PostgresStatements(connection), CHANGES, lambda number: str(int(number or 0) + 1))
 
 
 def is_empty(connection: Connection) -> bool:

@@ -17,6 +17,7 @@ from periplus.store import changes
 from periplus.store.bodies import BodyCodec, unpack_headers
 from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.schema import build
 from periplus.store.statements import shard_of
 from periplus.urls.scope import site_key
 from periplus.values import Row
@@ -250,6 +251,15 @@ def last_seq(connection: sqlite3.Connection) -> int:
 def columns_of(connection: sqlite3.Connection, table: str) -> Sequence[str]:
     """Columns of a table; empty if it does not exist."""
     return [name for (name,) in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+
+
+def foreign_tables(connection: sqlite3.Connection) -> list[str]:
+    """Tables of a collection that a new one would not have."""
+    names = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+    with contextlib.closing(sqlite3.connect(":memory:")) as new:
+        build(new)
+        own = set(new.execute(names))
+    return sorted(str(row[0]) for row in connection.execute(names) if row not in own)
 
 
 def load_files(connection: sqlite3.Connection, folder: Path) -> None:

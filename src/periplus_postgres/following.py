@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from periplus.errors import StoreError
-from periplus.store.notes import change_note, note
+from periplus.store.notes import change_note, count_change, note
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Follow
 from periplus.values import Row
@@ -138,8 +138,9 @@ def move_records(connection: Connection, moves: Sequence[tuple[RecordPlace, Reco
 
 @contextlib.contextmanager
 def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
-    """Like `changing`, for a caller that holds `only_crawl`. Finally removes bytes of deleted pages from the segments.
-    Raises StoreError while workers run, UsageError, NoCollection.
+    """Yields (folder of the up-to-date copy, context for each transaction that changes the collection), for a caller
+    that holds `only_crawl`. Finally removes bytes of deleted pages from the segments. Raises StoreError while workers
+    run, UsageError, NoCollection.
     """
     address = address_of(store)
     with contextlib.closing(connect(address)) as database:
@@ -148,8 +149,8 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
             raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
         copying.remove_time_limits(database)
         copying.merge_inbox(database, address.collection)
-        with changing(store, watch) as (folder, follow):
-            yield folder, follow
+        with brought_up(address, watch) as (copied, folder):
+            yield folder, partial(_replicate, copied, folder)
         _fill_holes(database)
 
 
@@ -180,16 +181,6 @@ def _fill_holes(database: Connection) -> None:
 
 
 @contextlib.contextmanager
-def changing(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
-    """Yields (folder of the up-to-date copy, context for each transaction that changes the collection).
-
-    store: the database address. Raises UsageError, NoCollection, StoreError.
-    """
-    with brought_up(address_of(store), watch) as (database, folder):
-        yield folder, partial(_replicate, database, folder)
-
-
-@contextlib.contextmanager
 def _replicate(database: Connection, folder: Path, connection: reading.Connection) -> Iterator[None]:
     tables = {table.name: table for table in FolderRows(connection).tables()}
     with folder_rows.trace_changes(folder, connection, tables) as past:
@@ -202,7 +193,7 @@ def _replicate(database: Connection, folder: Path, connection: reading.Connectio
             drop_runs(database, [key for (key,) in set(folder_rows.touched_keys(connection, "run")) - left])
             drop_bodies(database, _bodies(before, [tables["page"], tables["page_history"]]))
             drop_dictionaries(database, (key for (key,) in folder_rows.touched_keys(connection, "dictionary")))
-            copying.note_change(database)
+            count_change(PostgresStatements(database))
             advance_sequences(database, folder_rows.last_ids(connection, _ID_TABLES), folder_rows.last_seq(connection))
 
 

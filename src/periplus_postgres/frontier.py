@@ -99,11 +99,11 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
     def __init__(
         self, address: Address, run_id: int, budget: Budget, storage: Storage, world: Surroundings = Surroundings()
     ) -> None:
-        self._session = Session(address, on_failover=self._handle_failover)
+        self.session = Session(address, on_failover=self._handle_failover)
         self._collection, self._budget, self._storage = address.collection, budget, storage
         self.is_alive, self._own_clock, self._merge_s = world.is_alive, world.own_clock, world.merge_s
         self.run_id = run_id
-        self._run = self._session.run(lambda connection: committing.run_of(connection, run_id))
+        self._run = self.session.run(lambda connection: committing.run_of(connection, run_id))
         self._members: dict[str, Member] = {}
         # workers whose state may be newer than the database after a failover
         self._outdated: set[str] = set()
@@ -112,9 +112,9 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         self._renewed_at: dict[str, float] = {}  # last renewal of each worker
         self._commit = Commit(self._run, storage)
         self._packer = Packer(
-            self._session, storage, *self._session.run(lambda connection: committing.segments_of(connection, run_id))
+            self.session, storage, *self.session.run(lambda connection: committing.segments_of(connection, run_id))
         )
-        self._is_check = self._session.read(lambda connection: committing.is_check(connection, run_id))
+        self._is_check = self.session.read(lambda connection: committing.is_check(connection, run_id))
         self._latest_visits: set[int] = set()  # ids of the last visits read, see `visits.LATE`
         self._merged_at = 0.0
         self._shards: dict[int, int] = {}  # shards of the hosts returned by `ready`
@@ -126,13 +126,13 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         self._entries = 0  # number of entries in the last query
 
     def read(self, action: Callable[[Statements], T]) -> T:
-        return self._session.read(lambda connection: action(PostgresStatements(connection)))
+        return self.session.read(lambda connection: action(PostgresStatements(connection)))
 
     def change(self, action: Callable[[Statements], T]) -> T:
-        return self._session.run(lambda connection: action(PostgresStatements(connection)))
+        return self.session.run(lambda connection: action(PostgresStatements(connection)))
 
     def moment(self, now: float) -> float:
-        return self._session.read(lambda connection: hosts.time_now(connection, self._given_time(now)))
+        return self.session.read(lambda connection: hosts.time_now(connection, self._given_time(now)))
 
     def _given_time(self, now: float) -> float | None:
         return None if self._own_clock else now
@@ -158,12 +158,12 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
             self._remove_expired_workers(connection, given)
             return hosts.register_worker(connection, pid, self._storage.lease_s, given)
 
-        name, part = self._session.run(register)
+        name, part = self.session.run(register)
         self._members[name], self._batches[name] = Member(name, pid, part), 0
         return name
 
     def leave(self, worker: str, now: float) -> None:
-        self._session.run(
+        self.session.run(
             lambda connection: hosts.remove_workers(
                 connection, [worker], self.is_alive, self._given_time(now), leaving=True
             )
@@ -176,10 +176,10 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
     def ready(self, most: int, horizon_s: float, now: float) -> Sequence[ReadyHost]:
         self._merge_if_due(now)
         given = self._given_time(now)
-        if self._session.read(lambda connection: hosts.expired_workers(connection, self.is_alive, given)):
+        if self.session.read(lambda connection: hosts.expired_workers(connection, self.is_alive, given)):
             # necessary here, since a worker that waits for these hosts never calls `lease`
-            self._session.run(lambda connection: self._remove_expired_workers(connection, given))
-        ready_hosts = self._session.read(
+            self.session.run(lambda connection: self._remove_expired_workers(connection, given))
+        ready_hosts = self.session.read(
             lambda connection: hosts.ready(connection, most, horizon_s, given, checks=self._is_check)
         )
         self._shards = {host.host_id: shard_of(host.site) for host in ready_hosts}
@@ -198,7 +198,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
             places = named + (committing.shards(connection, others) if others else [])
             return hosts.lease_hosts(connection, worker, places, given) if places else []
 
-        leases = self._session.run(lease_hosts)
+        leases = self.session.run(lease_hosts)
         self._renewed_at[worker] = time.monotonic()
         self._read_ahead(leases, given)
         return leases
@@ -207,22 +207,22 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         self._merge_if_due(now)  # the inbox may contain tasks of hosts that have no other
         given = self._given_time(now)
         # dead workers would count until their leases expire
-        if dead := self._session.read(lambda connection: hosts.dead_workers(connection, self.is_alive)):
-            self._session.run(lambda connection: hosts.remove_workers(connection, dead, self.is_alive, given))
-        return self._session.read(lambda connection: committing.fair_share(connection, given, checks=self._is_check))
+        if dead := self.session.read(lambda connection: hosts.dead_workers(connection, self.is_alive)):
+            self.session.run(lambda connection: hosts.remove_workers(connection, dead, self.is_alive, given))
+        return self.session.read(lambda connection: committing.fair_share(connection, given, checks=self._is_check))
 
     def is_paused(self) -> bool:
         return self.read(runs.is_paused)
 
     def idle(self, now: float) -> bool:
-        return self._session.read(lambda connection: committing.is_idle(connection, checks=self._is_check))
+        return self.session.read(lambda connection: committing.is_idle(connection, checks=self._is_check))
 
     # tasks -----------------------------------------------------------------------------------------------------------
 
     def take(
         self, lease: Lease, most: int, in_hand: frozenset[tuple[int, int]], now: float, pages: Iterable[Url] = ()
     ) -> tuple[Sequence[Task], float | None]:
-        ask = self._session.run if self._budget.max_pages else self._session.read
+        ask = self.session.run if self._budget.max_pages else self.session.read
         query = lists.HostQuery(most, in_hand, self._given_time(now), pages, self._is_check)
         taken = ask(lambda connection: self._take(connection, lease, query))
         self._heads.pop((lease.host_id, lease.epoch), None)
@@ -230,7 +230,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         if not taken.tasks:
             self._empty_leases[lease.host_id] = lease
         if taken.stale:
-            self._session.run(lambda connection: lists.forget(connection, lease, taken.stale))
+            self.session.run(lambda connection: lists.forget(connection, lease, taken.stale))
         return taken.tasks, taken.later_s
 
     def _read_ahead(self, leases: Sequence[Lease], now: float | None) -> None:
@@ -241,7 +241,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
             return
         first_leases = leases[:_READ_AHEAD]
         read = partial(lists.heads, leases=first_leases, most=self._entries, now=now, is_check=self._is_check)
-        for lease, head in zip(first_leases, self._session.read(read) if first_leases else (), strict=True):
+        for lease, head in zip(first_leases, self.session.read(read) if first_leases else (), strict=True):
             self._heads[lease.host_id, lease.epoch] = head
 
     def _take(self, connection: Connection, lease: Lease, query: lists.HostQuery) -> lists.TakenTasks:
@@ -262,10 +262,10 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         return taken
 
     def urgent(self, host_ids: Sequence[int]) -> frozenset[int]:
-        return self._session.read(lambda connection: visits.urgent(connection, host_ids))
+        return self.session.read(lambda connection: visits.urgent(connection, host_ids))
 
     def merge_aliases(self) -> int:
-        return self._session.run(stored_pages.merge_aliases)
+        return self.session.run(stored_pages.merge_aliases)
 
     # writing ---------------------------------------------------------------------------------------------------------
 
@@ -276,7 +276,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         for start in range(0, max(1, len(urls)), AT_ONCE):
             mail = clean_text(Mail(tuple(urls[start : start + AT_ONCE]), tuple(requests) if start == 0 else ()))
             # the lambda is called in this iteration
-            fresh += self._session.run(
+            fresh += self.session.run(
                 lambda connection, mail=mail: self._offer(connection, mail, self._given_time(now), reopen=reopen)  # type: ignore[misc]
             )  # fmt: skip
         return fresh
@@ -297,7 +297,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
             ledgers.enter_from_outside(connection, self._collection, entries, mail, reopen=False)
             return True
 
-        return self._session.run(apply)
+        return self.session.run(apply)
 
     def commit(self, worker: str, batch: Batch, now: float) -> frozenset[Lease]:
         try:
@@ -319,7 +319,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
                 return leases, False
             return self._commit.store(connection, member, parcels, batches, self._given_time(now))
 
-        lost, sent_out = self._session.run(commit)
+        lost, sent_out = self.session.run(commit)
         self._batches[worker] = batches + 1
         if worker in self._outdated:
             self._outdated.discard(worker)
@@ -352,7 +352,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
                 self._given_time(now),
             )
 
-        while not self._session.read(ledgers.is_empty) and self._session.run(merge) >= AT_ONCE:
+        while not self.session.read(ledgers.is_empty) and self.session.run(merge) >= AT_ONCE:
             pass
         self._merged_at = time.monotonic()
 
@@ -361,12 +361,12 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
     def is_running(self) -> bool:
         """Whether the run has not ended."""
         find = "SELECT 1 FROM run WHERE id = %s AND state = 'running'"
-        return self._session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
+        return self.session.read(lambda connection: connection.execute(find, (self._run.id,)).fetchone()) is not None
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
         """Reads the last LATE ids again, since ids are assigned before their transactions commit."""
         after -= visits.LATE if self._latest_visits else 0
-        while block := self._session.read(partial(visits.visits, after=after, texts=texts, but=self._latest_visits)):
+        while block := self.session.read(partial(visits.visits, after=after, texts=texts, but=self._latest_visits)):
             after = block[-1].id
             ids = self._latest_visits.union(visit.id for visit in block)
             late = max(ids) - visits.LATE
@@ -375,11 +375,11 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
 
     def apply_scope(self, scope: CrawlScope) -> None:
         self._merge_if_due(0.0)
-        self._session.run(lambda connection: visits.apply_scope(connection, scope))
+        self.session.run(lambda connection: visits.apply_scope(connection, scope))
 
     def close(self) -> None:
         self._packer.close()
-        self._session.close()
+        self.session.close()
 
 
 def ask_again(connection: Connection, *, due_only: bool) -> int:

@@ -9,17 +9,18 @@ import xxhash
 
 from periplus.features import stored_tables
 from periplus.model.collection import Exchange
+from periplus.store.notes import CHANGES
 from periplus.values import Row
 
-WRITTEN_BACK = (*(table.name for table in stored_tables()), "certificate", "file")
-"""Tables that are changed in the local copy of a database's collection and then in the database: users' decisions, and
-certificates seen by a check. `file` contains FILES of a folder by path; in SQLite it is a temporary table.
+WRITTEN_BACK = (*(table.name for table in stored_tables()), "file")
+"""Tables that are changed in the local copy of a database's collection and then in the database: users' decisions.
+`file` contains FILES of a folder by path; in SQLite it is a temporary table.
 """
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
     "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
-    "rendering", "outbox", *WRITTEN_BACK,
+    "rendering", "outbox", "certificate", *WRITTEN_BACK,
 )  # fmt: skip
 """Tables in the order in which they move, followed by `body` and `xml`: crawl state, crawl results, and users'
 decisions.
@@ -38,7 +39,6 @@ OWNERS = {
 }
 """The column that refers to a row's host, or to its URL, and so decides its shard and its part of the web."""
 MOVING = "moving"  # key of `meta` of an incomplete target: its source, and what is written
-CHANGES = "changes"  # key of `meta`: number of changes of a collection in a database by others than crawls
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
     {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}

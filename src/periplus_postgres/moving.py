@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -42,6 +43,7 @@ from periplus_postgres.statements import PostgresStatements
 # is, so that the same command continues after an interruption, unless the source changed. At the end everything is read
 # back and compared with the source, table by table. The source stays unchanged, except for a note that of its target.
 
+log = logging.getLogger(__name__)
 Watch = Callable[[str, int], None]  # (step, rows so far)
 SAID_EVERY, BODIES_SAID_EVERY = 5_000, 100  # rows
 ROWS_AT_ONCE, BODIES_AT_ONCE = 20_000, 1_000  # of a transaction
@@ -181,11 +183,25 @@ def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
         copying.remove_time_limits(target)
         copying.only_editor(target, address.collection)
         files = connection.execute("SELECT name, changed FROM file ORDER BY name").fetchall()
-        _begin(target, address, str((folder.resolve(), files_state(folder), files)))
-        sent = _copy_to_database(connection, target, address, rules, watch)
+        rows = _begin(target, address, str((folder.resolve(), files_state(folder), files)))
+        if not rows:
+            _name_left_behind(folder_rows.foreign_tables(connection))
+            sent = _copy_to_database(connection, target, address, rules, watch)
+            rows = {name: total.rows for name, total in sent.items()}
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
-    return MoveResult(str(address), {name: total.rows for name, total in sent.items()})
+        put_note(PostgresStatements(target), MOVING, "")
+    return MoveResult(str(address), rows)
+
+
+def _name_left_behind(tables: Sequence[str]) -> None:
+    if tables:
+        log.warning("not moved, since no installed feature declares them: tables %s", ", ".join(tables))
+
+
+def _row_counts(begun: Mapping[str, Any]) -> dict[str, int]:
+    """Numbers of rows by table, from the note MOVING of a complete move."""
+    return {name: rows for name, (rows, _) in begun["tables"].items()}
 
 
 def import_into_database(store: str, make: Callable[[Path], ImportResult]) -> ImportResult:
@@ -214,20 +230,25 @@ def _rules(folder: Path, connection: reading.Connection) -> str:
     return text if rules_key(text) else segments_written(text)
 
 
-def _begin(target: Connection, address: Address, source: str) -> None:
-    """Makes an empty draft, unless there is one of the same source. source: changes with each change of the source."""
+def _begin(target: Connection, address: Address, source: str) -> dict[str, int]:
+    """Makes an empty draft, unless there is one of the same source. source: changes with each change of the source.
+
+    Returns the numbers of rows by table if this source has arrived, and only the mark on it is missing; else empty.
+    """
     statements = PostgresStatements(target)
     with target.transaction():
-        if schema.is_draft(target):
-            if json.loads(note(statements, MOVING))["source"] == source:
-                return
-            schema.clear(target, {})
-        else:
+        if not (is_draft := schema.is_draft(target)):
             schema.create(target, address.collection)
+        begun = json.loads(note(statements, MOVING) or "{}")
+        if begun.get("source") == source:
+            return {} if is_draft else _row_counts(begun)
+        if is_draft:
+            schema.clear(target, {})
         if not copying.is_empty(target):
             raise StoreError(f"{address} already has a collection. Choose another name: collection=NAME.")
         schema.set_version(target, schema.DRAFT)
         put_note(statements, MOVING, json.dumps({"source": source, "tables": {}}))
+    return {}
 
 
 def _copy_to_database(
@@ -250,7 +271,6 @@ def _copy_to_database(
                     target, folder_rows.last_seq(connection), {name: value for name, value in meta.items() if value}
                 )
                 verify_rows(sent, rows, tables, watch)
-                put_note(statements, MOVING, "")
                 schema.set_version(target, schema.VERSION)
         except StoreError:
             with target.transaction():
@@ -296,13 +316,19 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
                         f"{workers or 'some'} workers are running on {address}. Stop them first with SIGTERM or "
                         "`periplus jobs cancel`."
                     )
-                sent = _copy_to_folder(connection, address, folder, watch)
+                if not exists(folder):
+                    _name_left_behind(schema.foreign_tables(connection))
+                    _copy_to_folder(connection, address, folder, watch)
+            with writing(folder) as done:  # last, since without the note the draft would look empty
+                if not (begun := json.loads(note(SqliteStatements(done), MOVING) or "{}")):
+                    raise StoreError(f"{folder} holds a collection already. Choose another folder.")
+                put_note(SqliteStatements(done), MOVING, "")
             stack.pop_all()
-    return MoveResult(str(folder), {name: total.rows for name, total in sent.items()})
+    return MoveResult(str(folder), _row_counts(begun))
 
 
-def _copy_to_folder(connection: Connection, address: Address, folder: Path, watch: Watch) -> Mapping[str, Sum]:
-    """Fills the draft of the new folder, which becomes visible after the comparison; returns sums by table."""
+def _copy_to_folder(connection: Connection, address: Address, folder: Path, watch: Watch) -> None:
+    """Fills the draft of the new folder, which becomes visible after the comparison."""
     state = f"{address} {copying.versions(connection)[0]} {copying.digests(connection, WRITTEN_BACK)}"
     with draft_collection(folder, sha256(state.encode()).hexdigest()[:16]) as draft:
         folder_rows.load_files(draft, folder)
@@ -319,9 +345,6 @@ def _copy_to_folder(connection: Connection, address: Address, folder: Path, watc
             verify_rows(sent, rows, tables, watch)
         _keep_rules(copying.rules_text(connection), folder)
         folder_rows.write_files(draft, folder)
-    with writing(folder) as done:  # last, since without the note the draft would look empty
-        put_note(SqliteStatements(done), MOVING, "")
-    return sent
 
 
 def segment_reader(connection: Connection) -> SegmentReader | None:

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from struct import Struct
 from typing import Final
-
-import numpy as np
 
 from periplus.store.page_links import (
     FIRST_LETTER,
@@ -44,8 +43,8 @@ CREATE TABLE page_links (
 """  # noqa: E501
 INDEX: Final = "CREATE INDEX page_links_source ON page_links (shard, source);\n"
 _TYPES = ("int2", "int8", "float8", "float8", "bytea", "bytea", "bytea", "bytea", "text")
-_NUMBERS = np.dtype([("length", ">i4"), ("value", ">i8")])
-_HEADER = np.dtype(">i4")
+_HEADER = Struct(">5i")
+_NUMBER = [("length", ">i4"), ("value", ">i8")]
 _INT8_OID = 20
 
 
@@ -72,9 +71,11 @@ FROM page_links p,
 
 def _array(ids: Sequence[int]) -> bytes:
     """Ids in the binary format of bigint[]. psycopg's own conversion needs a call per number."""
-    numbers = np.empty(len(ids), _NUMBERS)
+    import numpy as np  # readers do without
+
+    numbers = np.empty(len(ids), _NUMBER)
     numbers["length"], numbers["value"] = 8, ids
-    return np.array((1, 0, _INT8_OID, len(ids), 1), _HEADER).tobytes() + numbers.tobytes()
+    return _HEADER.pack(1, 0, _INT8_OID, len(ids), 1) + numbers.tobytes()
 
 
 def insert(connection: Connection, rows: Iterable[tuple[int, LinksRow[Sequence[int]]]]) -> None:

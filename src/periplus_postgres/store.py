@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.features import value_at
 from periplus.masking import without_secrets
-from periplus.store.sqlite.reading import Follow
 from periplus_postgres import connection, schema
 from periplus_postgres.address import address_of
 
@@ -19,6 +16,7 @@ if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
 
 _PLACES = {  # of the other functions, which are imported when they are called
+    "changing": "following:alone",
     "clear": "collection:clear",
     "collection": "collection:DatabaseCollection",
     "copy_folder": "copies:copy_folder",
@@ -62,9 +60,3 @@ def queue(place: str, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
         session.run(lambda opened: (schema.create if make else schema.check)(opened, address.collection))
         stack.pop_all()
     return database_queue(session), DatabaseClock(session)
-
-
-def changing(place: str, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
-    from periplus_postgres import following
-
-    return following.alone(place) if alone else following.changing(place)

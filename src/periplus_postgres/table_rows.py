@@ -6,14 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import count, islice
-from typing import Any
+from time import thread_time
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import psycopg
 
 from periplus.children import process_lives
-from periplus.errors import StoreError, UsageError
-from periplus.model.arrays import Ints
+from periplus.errors import OutOfTime, StoreError, UsageError
 from periplus.model.tables import Table
 from periplus.store.bodies import BodyCodec
 from periplus.store.notes import note
@@ -23,8 +22,11 @@ from periplus.store.views import select
 from periplus_postgres import hosts, schema
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.connection import Connection, connect
-from periplus_postgres.segments import RecordPlace, SegmentReader, object_storage
 from periplus_postgres.statements import POSTGRES, PostgresStatements, translate
+
+if TYPE_CHECKING:  # imports NumPy; and what collections without segments do without
+    from periplus.model.arrays import Ints
+    from periplus_postgres.segments import RecordPlace, SegmentReader
 
 NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
 _HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of an empty extension
@@ -46,6 +48,8 @@ def _translate_errors(address: Address, *, writes: bool = False) -> Iterator[Non
     """Translates database errors to StoreError."""
     try:
         yield
+    except psycopg.errors.QueryCanceled as error:
+        raise OutOfTime("reading took too long and was stopped") from error
     except psycopg.Error as error:
         message = str(error).strip().partition("\n")[0] or type(error).__name__
         raise StoreError(
@@ -75,6 +79,8 @@ def number_blocks(connection: Connection, find: str, width: int) -> Iterator[Int
     """
     values = ", ".join(f"c{place}::bigint" for place in range(width))
     names = ", ".join(f"c{place}" for place in range(width))
+    import numpy as np  # look-ups do without
+
     row = np.dtype([("count", ">i2"), ("values", [("length", ">i4"), ("value", ">i8")], (width,))])
     with (
         connection.cursor() as cursor,
@@ -110,7 +116,7 @@ class PostgresReader(CollectionReader):
         self._connection.close()
 
     @contextlib.contextmanager
-    def limit_reads(self, limit_s: float) -> Iterator[None]:
+    def limit_reads(self, limit_s: float, cpu_s: Callable[[], float] = thread_time) -> Iterator[None]:
         with _translate_errors(self._address):
             if self._connection.closed:
                 raise UsageError("the collection was closed: use it within `with periplus.open(ADDRESS) as collection`")
@@ -159,10 +165,14 @@ class PostgresReader(CollectionReader):
         raise NotImplementedError
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
+        from periplus_postgres.segments import RecordPlace
+
         return self._segments.body(RecordPlace(segment, start, length))
 
     @cached_property
     def _segments(self) -> SegmentReader:
+        from periplus_postgres.segments import SegmentReader, object_storage
+
         return SegmentReader(object_storage(place_of_segments(self._connection)))
 
 
@@ -179,6 +189,8 @@ def segments_of_pages(connection: Connection) -> list[str]:
 
 def record_places(connection: Connection) -> Iterator[RecordPlace]:
     """Streams the distinct record positions of bodies, sorted by segment, within a transaction."""
+    from periplus_postgres.segments import RecordPlace
+
     with connection.cursor(name="claimed") as cursor:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from periplus.children import process_lives
 from periplus.errors import StoreError, UsageError
 from periplus.extras import absence
 from periplus.features import parts
@@ -288,7 +291,7 @@ def compute(
 ) -> list[StageResult]:
     """Computes the stages required for these, each in a folder of its own below results. engines: (name, engine).
 
-    A stage with a manifest is not recomputed; a folder without a manifest was interrupted and is replaced. Raises
+    A stage with a manifest is not recomputed; drafts of dead processes are deleted. Raises
     StoreError for an unfinished dataset, UsageError if pyarrow is missing.
     """
     parquet_module()
@@ -314,9 +317,14 @@ def compute(
 
 
 def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
+    """Computes a stage into a draft, which then gets the stage's name: others may compute the same at the same time."""
+    folder, prefix = task.out, f"{task.out.name}.{platform.node()}-"
+    task = replace(task, out=folder.with_name(f"{prefix}{os.getpid()}-{secrets.token_hex(4)}"))
+    task = replace(task, scratch=task.out / ".scratch")
     try:
-        if task.out.exists():
-            shutil.rmtree(task.out)
+        for draft in folder.parent.glob(f"{prefix}*"):
+            if not process_lives(int(draft.name.removeprefix(prefix).partition("-")[0])):
+                shutil.rmtree(draft)
         task.scratch.mkdir(parents=True)
     except OSError as error:
         raise StoreError(
@@ -328,6 +336,9 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
     notes = tuple(table_note(task.out, name, columns) for name, columns in task.stage.tables.items())
     asked = parameters_of(task.stage, task.order)
     write_manifest(task.out, Manifest(task.stage.name, VERSION, time.time(), inputs, asked, notes))
+    with contextlib.suppress(OSError):  # another process has finished the stage
+        task.out.rename(folder)
+    shutil.rmtree(task.out, ignore_errors=True)
 
 
 def choose_engine(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _ENDS = {"redirects": ("source", "target"), "pages": ("url",), "links": ("source", "target"), "texts": ("url",)}
-_ROWS = {"urls": 1 << 16, "redirects": 1 << 16, "pages": 1 << 14, "links": 1 << 17, "texts": 1 << 9}  # per block
+ROWS = {"urls": 1 << 16, "redirects": 1 << 16, "pages": 1 << 14, "links": 1 << 17, "texts": 1 << 9}  # per block
 _NEVER = np.iinfo(np.int64).max  # greater than any time or depth
 
 
@@ -106,7 +106,7 @@ def _urls(datasets: Sequence[Path], folder: Path, hosts: tuple[list[Ints], Ints]
     count = 0
     with TableWriter(folder, "urls", TABLES["urls"].columns) as writer:
         for block in _merge(
-            [_with_dataset(blocks(dataset, "urls", columns, _ROWS["urls"]), of) for of, dataset in enumerate(datasets)],
+            [_with_dataset(blocks(dataset, "urls", columns, ROWS["urls"]), of) for of, dataset in enumerate(datasets)],
             "text",
         ):
             text = block.column("text").combine_chunks()
@@ -173,7 +173,7 @@ def _rows(datasets: Sequence[Path], folder: Path, table: str, numbers: list[Ints
     def own(of: int) -> Iterator[pa.Table]:
         import pyarrow as pa
 
-        for block in blocks(datasets[of], table, columns, _ROWS[table]):
+        for block in blocks(datasets[of], table, columns, ROWS[table]):
             given = pa.Table.from_batches([block])
             for end in ends:
                 place = given.schema.get_field_index(end)

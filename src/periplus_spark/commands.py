@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from periplus.cli.options import FOLDER, option, output_option, place_option, write_output
 from periplus.errors import UsageError
+from periplus.extras import extra_needed
 from periplus.present.tables import align
-from periplus.present.wording import count_of, number
+from periplus.present.wording import count_of, number, utc
 from periplus.values import Place
+
+if TYPE_CHECKING:
+    from periplus.store.reader import Answer
+    from periplus_spark.snapshots import Snapshot
 
 _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
 
@@ -70,6 +76,7 @@ def analyse(
     periplus analyse site.dataset ranks map --json     two analyses, and where their tables are
     periplus analyse web.dataset --on spark://host:7077 --engine spark
     periplus analyse a.dataset b.dataset c.dataset ranks
+    periplus analyse web.periplus ranks                the collection's snapshot (`periplus snapshot`)
     """
     from periplus.cli.progress import Watch
     from periplus_spark.api import EngineRequest, analyse_dataset, one_dataset
@@ -79,11 +86,11 @@ def analyse(
     parameters = StageParameters(
         options["damping"], options["tolerance"], near=options["near"], template=options["template"]
     )
-    others = [Path(name) for name in given[1:] if name not in _NAMES]
-    if unknown := [path for path in others if not path.is_dir()]:
+    datasets = [_dataset_at(name) for name in (given[0], *(name for name in given[1:] if name not in _NAMES))]
+    if unknown := [path for path in datasets[1:] if not path.is_dir()]:
         raise UsageError(f"{str(unknown[0])!r} is neither a dataset nor an analysis: choose among {', '.join(_NAMES)}")
     analyses = [name for name in given[1:] if name in _NAMES]
-    dataset = one_dataset([Path(given[0]), *others], combined or Path("combined.dataset"), time.time())
+    dataset = one_dataset(datasets, combined or Path("combined.dataset"), time.time())
     done = analyse_dataset(dataset, analyses, results, parameters=parameters, request=request, watch=Watch())
     rows = [asdict(stage) | {"folder": str(stage.folder)} for stage in done.stages]
     values = {"engine": done.choice.engine, "why": done.choice.why, "stages": rows}
@@ -112,6 +119,9 @@ def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers:
     from periplus.cli.progress import Watch
     from periplus_spark.datasets import ExportParts, export_dataset
 
+    with extra_needed():  # before the folder is made
+        import pyarrow  # noqa: F401
+
     watch = Watch()
     done = export_dataset(
         place,
@@ -125,6 +135,39 @@ def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers:
     moments = done.inputs["moments"]
     went_on = f"; read at {len(moments)} moments" if isinstance(moments, list) and len(moments) > 1 else ""
     click.echo(f"Written to {folder}: {counts}{went_on}", err=True)
+
+
+@click.command()
+@click.argument("folder", required=False, type=click.Path(path_type=Path, file_okay=False))
+@option("--texts", "Also the pages' texts, now and in later snapshots.", bool)
+@option("--workers", "Number of writing processes.", click.IntRange(1), 1, metavar="N")
+@place_option
+def snapshot(place: Place, folder: Path | None, texts: bool, workers: int) -> None:
+    """Write a snapshot of a collection for `analyse` and `sql --snapshot`: Parquet tables that all its readers share.
+
+    FOLDER is noted in the collection, so that it is named once. A later snapshot writes only the parts that changed and
+    links the others to those of the one before; older snapshots can be deleted. Killed, the same command goes on.
+    Results of `analyse` are beside the snapshot, where the next who asks the same finds them.
+
+    \b
+    periplus snapshot /shared/web -c 'postgresql://me@db/crawls?collection=web' --texts --workers 4
+    periplus snapshot -c 'postgresql://me@db/crawls?collection=web'             what changed since
+    periplus analyse 'postgresql://me@db/crawls?collection=web' ranks near
+    periplus sql --snapshot -c 'postgresql://me@db/crawls?collection=web' "SELECT state, count(*) FROM urls GROUP BY 1"
+    """
+    from periplus.cli.progress import Watch
+    from periplus_spark.snapshots import find_snapshot, write_snapshot
+
+    watch = Watch()
+    write_snapshot(
+        place,
+        folder,
+        time.time(),
+        with_texts=texts,
+        workers=workers,
+        watch=lambda table, rows: watch(f"Writing {table}", rows, 0),
+    )
+    click.echo(freshness(find_snapshot(place)), err=True)
 
 
 @click.command("results")
@@ -149,6 +192,38 @@ def import_results(place: Place, dataset: Path, results: Path | None) -> None:
     computed = results or dataset.with_name(dataset.name + ".results")
     rows = load_results(place, computed, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
     click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)
+
+
+def freshness(newest: Snapshot) -> str:
+    """How old a snapshot is."""
+    newer = f"the collection has {count_of(newest.newer, 'newer page')}" if newest.newer else "nothing is newer"
+    deleted = "; URLs were deleted since: write one into another folder" if newest.has_deleted else ""
+    return f"Snapshot {newest.folder} of {utc(newest.made)}, change {number(newest.fetched)}: {newer}{deleted}."
+
+
+def _dataset_at(name: str) -> Path:
+    """A folder of tables, or that of the newest snapshot of a collection."""
+    from periplus.api.homes import collections_at, place_at
+
+    place = place_at(name)
+    if isinstance(place, Path) and place not in collections_at([place], Path()).values():
+        return place
+    from periplus_spark.snapshots import find_snapshot
+
+    newest = find_snapshot(place)
+    click.echo(freshness(newest), err=True)
+    return newest.folder
+
+
+@contextlib.contextmanager
+def asked_snapshot(place: Place, question: str, limit_s: float, most: int) -> Iterator[Answer]:
+    """Runs a query over the snapshot of a collection, and prints how old it is. Raises as `snapshots.ask_snapshot`."""
+    from periplus_spark.snapshots import ask_snapshot, find_snapshot
+
+    newest = find_snapshot(place)
+    click.echo(freshness(newest), err=True)
+    with ask_snapshot(newest, question, limit_s, most) as answer:
+        yield answer
 
 
 def computed_lines(engine: str, why: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

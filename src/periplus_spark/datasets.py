@@ -49,6 +49,7 @@ from periplus_spark.files import (
     DRAFTS,
     blocks,
     drop,
+    is_whole,
     keep_part,
     manifest_in,
     noted_table,
@@ -68,12 +69,13 @@ if TYPE_CHECKING:
 
 JOURNAL = "parts.jsonl"
 PART_URLS = 1 << 20  # URLs per part by default; with 50 links on a fifth of them 10,000,000 links, 100 MB
+INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables of results
 BY_URL = ("links", "texts", "pages", "urls")  # tables in parts; the slowest first, so that processes end together
 
 TableWatch = Callable[[str, int], None]  # (table, rows written so far)
 
 
-def _silent(table: str, rows: int) -> None:
+def no_watch(table: str, rows: int) -> None:
     """Default: no progress reports."""
 
 
@@ -156,7 +158,7 @@ Ask = Callable[[object], Any]  # sends a message to a child process and returns 
 
 
 class ExportParts(NamedTuple):
-    """How an export is divided. files: per table, of new URLs; 0: one for every PART_URLS; workers: processes.
+    """How an export is divided. files: per table, of new URLs; 0: one for every `urls`; workers: processes.
 
     after: an earlier export, whose URLs keep their numbers: parts without changes are hard links to its files, and new
     URLs are in further parts.
@@ -165,6 +167,7 @@ class ExportParts(NamedTuple):
     files: int = 0
     workers: int = 1
     after: Path | None = None
+    urls: int = PART_URLS
 
 
 def export_dataset(
@@ -174,7 +177,7 @@ def export_dataset(
     *,
     with_texts: bool = False,
     parts: ExportParts | tuple[int, int] = (0, 1),
-    watch: TableWatch = _silent,
+    watch: TableWatch = no_watch,
 ) -> Manifest:
     """Writes a collection (folder or database address) as Parquet tables: docs/parquet.md.
 
@@ -185,7 +188,7 @@ def export_dataset(
     Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
     """
     require_free(into)
-    count, workers, after = ExportParts(*parts)
+    count, workers, after, part_urls = ExportParts(*parts)
     with contextlib.ExitStack() as stack:
         earlier = Earlier.of(after)
         children = [stack.enter_context(_child(place, into, after)) for _ in range(workers if workers > 1 else 0)]
@@ -193,9 +196,9 @@ def export_dataset(
         try:
             records = rows.runs()
             if earlier.manifest:
-                _refuse_other(earlier.manifest, earlier.folder, records, name_of(place))
+                refuse_other(earlier.manifest, earlier.folder, records, name_of(place))
             plan = _plan_export(place, records, with_texts, count, now, earlier)
-            plan, done = _begin_export(plan, into, rows, earlier)
+            plan, done = _begin_export(plan, into, rows, earlier, part_urls)
             numbers = Numbering.load(into / DRAFTS)
             written = Counter[str]()
             for (table, _), note in done.items():
@@ -223,7 +226,7 @@ def export_dataset(
             write_manifest(into, manifest)
             shutil.rmtree(into / DRAFTS, ignore_errors=True)
         except OSError as error:
-            raise _unwritable(into, error) from error
+            raise unwritable_error(into, error) from error
         return manifest
 
 
@@ -237,7 +240,7 @@ def _manifest(plan: ExportPlan, notes: Notes, now: float, *, with_texts: bool) -
     return Manifest("collection", VERSION, now, inputs, {"texts": with_texts}, tables)
 
 
-def _unwritable(into: Path, error: OSError) -> StoreError:
+def unwritable_error(into: Path, error: OSError) -> StoreError:
     return StoreError(
         f"{into} cannot be written: {error.strerror or error}. Is the disk full? The same command continues."
     )
@@ -267,15 +270,22 @@ def _one_moment(place: Place, children: Sequence[Ask]) -> Iterator[StoredRows]:
 def _plan_export(
     place: Place, records: Sequence[RunRecord], texts: bool, parts: int, now: float, earlier: Earlier
 ) -> ExportPlan:
-    last = records[-1] if records else None
-    run = fields_of(last, "id kind state started ended") if last else None
-    inputs = {"collection": name_of(place), "runs": len(records), "last_run": run}
+    inputs = inputs_of(place, records)
     first = records[0].started if records else 0.0
     after = earlier.manifest.digest if earlier.manifest else ""
     return ExportPlan(name_of(place), first, texts, parts, inputs, VERSION, (now,), after)
 
 
-def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows, before: Earlier) -> tuple[ExportPlan, Notes]:
+def inputs_of(place: Place, records: Sequence[RunRecord]) -> dict[str, object]:
+    """What identifies the moment of an export. fetched: change number, the pages requested in all runs."""
+    last = fields_of(records[-1], "id kind state started ended") if records else None
+    fetched = sum(run.fetched for run in records)
+    return {"collection": name_of(place), "runs": len(records), "last_run": last, "fetched": fetched}
+
+
+def _begin_export(
+    plan: ExportPlan, into: Path, rows: StoredRows, before: Earlier, part_urls: int
+) -> tuple[ExportPlan, Notes]:
     """Continues a matching unfinished export, or starts a new one; returns the plan and the finished parts."""
     earlier, notes = _journal(into)
     work = into / DRAFTS
@@ -289,7 +299,7 @@ def _begin_export(plan: ExportPlan, into: Path, rows: StoredRows, before: Earlie
         numbers = numbering(rows, hosts, old_numbers)
         numbers.save(work)
         old, new = before.bounds(), len(numbers.ids) - len(old_numbers.ids)
-        count = plan.parts or max(1, -(-new // PART_URLS))
+        count = plan.parts or max(1, -(-new // part_urls))
         bounds = (
             old[-1] + new * number // count for number in range(1, count + 1 if new or not old_numbers.hosts else 1)
         )
@@ -428,10 +438,10 @@ def serve() -> None:
             part = DatasetPart(*lines.get())
             numbers = Numbering.load(into / DRAFTS)
             while True:
-                _answer(asdict(_make_part(into, rows, numbers, part, earlier, _silent)))
+                _answer(asdict(_make_part(into, rows, numbers, part, earlier, no_watch)))
                 part = DatasetPart(*lines.get())
     except OSError as error:
-        _answer({"error": str(_unwritable(into, error))})
+        _answer({"error": str(unwritable_error(into, error))})
     except PeriplusError as error:
         _answer({"error": str(error)})
 
@@ -450,7 +460,6 @@ def _answer(value: object) -> None:
 
 
 LoadWatch = Callable[[str], None]  # called with each table's name
-INTERNAL = frozenset({"sketches", "edges", "nodes"})  # intermediate tables
 
 
 def load_results(
@@ -464,16 +473,14 @@ def load_results(
     Raises UsageError if no analysis is finished or the dataset is from another collection, NoCollection, StoreError.
     """
     numbers = manifest_in(dataset)
-    manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if (path / "manifest.json").is_file()}
-    finished = {
-        path: manifest for path, manifest in manifests.items() if manifest.inputs.get("dataset") == numbers.digest
-    }
+    finished = manifests_of_results(results, numbers.digest)
     if not finished:
-        others = f": {len(manifests)} were computed from another dataset" if manifests else ""
+        there = sum(map(is_whole, results.glob("*/")))
+        others = f": {there} were computed from another dataset" if there else ""
         raise UsageError(f"{results} has no finished results of {dataset}{others}. Run `periplus analyse {dataset}`.")
     rows: dict[str, int] = {}
     with results_of(place, now) as store:
-        _refuse_other(numbers, dataset, store.runs(), name_of(place))
+        refuse_other(numbers, dataset, store.runs(), name_of(place))
         if store.dataset() != numbers.digest:
             store.clear()
         for table in _numbers(dataset):
@@ -487,7 +494,17 @@ def load_results(
     return rows
 
 
-def _refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
+def manifests_of_results(results: Path, digest: str) -> dict[Path, Manifest]:
+    """Manifests of finished results, by folder. digest: of their dataset."""
+    manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if is_whole(path)}
+    return {path: manifest for path, manifest in manifests.items() if manifest.inputs.get("dataset") == digest}
+
+
+def result_table(manifest: Manifest, table: str) -> str:
+    return f"result_{manifest.kind}" + ("" if table == manifest.kind else f"_{table}")
+
+
+def refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], name: str) -> None:
     """Raises UsageError if the dataset is from another collection, recognised by its runs even after a move.
 
     The dataset's last run must still exist: deleting a run deletes pages.
@@ -513,7 +530,7 @@ def _numbers(dataset: Path) -> Iterator[ComputedTable]:
 def _tables(place: Path, manifest: Manifest) -> Iterator[ComputedTable]:
     for table in manifest.tables:
         if table.name not in INTERNAL:
-            name = f"result_{manifest.kind}" + ("" if table.name == manifest.kind else f"_{table.name}")
+            name = result_table(manifest, table.name)
             yield ComputedTable(
                 name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns))
             )

@@ -12,11 +12,22 @@ FEATURE = Feature(
             "periplus_spark.commands:analyse",
             is_rare=True,
         ),
+        CommandEntry(
+            "snapshot",
+            "Study",
+            "Write a snapshot of a large collection that its readers share.",
+            "periplus_spark.commands:snapshot",
+            is_rare=True,
+        ),
     ),
     subcommands={
         "export parquet": "periplus_spark.commands:parquet",
         "import results": "periplus_spark.commands:import_results",
     },
     engines={"spark": "periplus_spark.engine:SPARK"},
-    services={"cluster": "periplus_spark.api:find_cluster", "tables of a dataset": "periplus_spark.dataset:TABLES"},
+    services={
+        "cluster": "periplus_spark.api:find_cluster",
+        "snapshot query": "periplus_spark.commands:asked_snapshot",
+        "tables of a dataset": "periplus_spark.dataset:TABLES",
+    },
 )

@@ -41,13 +41,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from periplus_studies.api import RunProgress
-    from periplus_studies.model import SurveyResults, Unit
+    from periplus_studies.model import OutsideColumn, SurveyResults, Unit
 
 
 # Results of a survey: its tables of links, its report, its drawings and files.
 
 # of `report`
-TABLES = ("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records")
+TABLES = (
+    *("sites", "companions", "colinks", "suffixes", "connectivity", "interlinking", "records", "correlations"),
+    *("changes", "linkchanges"),
+)
 # of `results.FORMATS`
 _GRAPHS = "svg, gexf, graphml, net"
 DRAWINGS = {
@@ -114,6 +117,17 @@ _counting_options = options(
     option("--back-least", "Sites that a communicator links back to.", click.IntRange(1), 2),
     option("--strong-share", "The same as a share of the survey's sites.", click.FloatRange(0, 1), 0.05),
     option("--strong-least", "Sites of the survey that link to a strong companion.", click.IntRange(1), 3),
+    option(
+        "--before",
+        "Collection of an earlier survey to compare with: sites and links that came or went, changes of rank.",
+        click.Path(path_type=Path),
+    ),
+    option(
+        "--with outside",
+        "CSV with `site` and columns of numbers (a ranking, a size) to correlate the figures with.",
+        click.File("r", encoding="utf-8"),
+        many=True,
+    ),
     option("--met-by", "How sites outside the survey are distinguished.", ("host", "domain"), "host"),
     option("--model", "Definition of a document.", ("page", "directory", "host", "site"), "page"),
 )
@@ -151,6 +165,8 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
     periplus survey export network -o network.gexf   all sites; .graphml, .net (Pajek), .svg: a drawing of 200
     periplus survey export targets -o targets.net    the surveyed sites alone
     periplus survey export fragment -f xml           the conceptual model of the web fragment
+    periplus survey export correlations --with ranking.csv      rank correlations with a ranking or a size
+    periplus survey export changes --before 2020.periplus       sites that came, went, rose or fell
     """
     from periplus.present.tables import write_table
     from periplus_studies.report import survey_table
@@ -168,6 +184,21 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
     table, rows = survey_table(results, what)
     with open_output(output, exact=format != "table") as out:
         write_table(table.names, rows, format, out)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@_counting_options
+@collection_option
+def paper(folder: Path, collection: Place | None, **counting: Any) -> None:
+    """Write all that a paper needs into FOLDER: tables, figures, networks, the method as text, and checksums.
+
+    A collection that does not change gives the same bytes each time; `sha256sum -c SHA256SUMS` checks the files.
+    """
+    from periplus_studies.results import CHECKSUMS, write_paper
+
+    checksum = write_paper(_results(collection_folder(collection), counting), folder)
+    click.echo(f"Written to {folder}; SHA-256 of {CHECKSUMS}: {checksum}", err=True)
 
 
 @click.command()
@@ -210,7 +241,24 @@ def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
     order = SurveyOrder(
         campaign.title, DocumentModel(counting["model"]), campaign.item, rules, UnitChoice(counting["met_by"])
     )
-    return survey_of(folder, campaign.units, order)
+    results = survey_of(folder, campaign.units, order)
+    columns = tuple(column for file in counting["outside"] for column in _outside(file, results))
+    earlier = counting["before"]
+    before = survey_of(earlier, campaign_of(earlier).units, order) if earlier else None
+    return dataclasses.replace(results, outside=columns, earlier=before)
+
+
+def _outside(file: Any, results: SurveyResults) -> tuple[OutsideColumn, ...]:
+    """The columns of a file; what is not used of it is written to stderr."""
+    from periplus_studies.statistics import outside_columns
+
+    try:
+        columns, sentences = outside_columns(file.read(), results.units[: results.chosen])
+    except UsageError as error:
+        raise UsageError(f"{file.name}: {error}") from None
+    for sentence in sentences:
+        click.echo(f"{file.name}: {sentence}", err=True)
+    return columns
 
 
 # `periplus survey`: a campaign over many sites that looks for the most new external links in a budget of pages.
@@ -415,7 +463,7 @@ def _changes(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: flags[name] for name in CHANGEABLE if flags.get(name) is not None}
 
 
-for _command in (links, mark, report, export):
+for _command in (links, mark, report, export, paper):
     survey.add_command(_command)
 
 

@@ -477,6 +477,15 @@ class MethodSheet:
     merged: int  # pages with the same content as another page of the unit
     documents: int
     links: int
+    data: str  # SHA-256 of the URLs, their states, units and links that the figures follow from
+
+
+@frozen
+class OutsideColumn:
+    """A figure of the sites from another source. values: by target unit; NaN: the source has none."""
+
+    name: str
+    values: tuple[float, ...]
 
 
 @frozen
@@ -498,6 +507,11 @@ class SurveyResults:
     harvest: Harvest
     model: FragmentModel
     centralities: tuple[Centrality, ...] = ()  # of the target units, in order
+    wif: tuple[Estimate, ...] = ()  # on all known documents, of the target units, in order
+    external_wif: tuple[Estimate, ...] = ()
+    density: Estimate | None = None  # None: too few sites were read
+    outside: tuple[OutsideColumn, ...] = ()
+    earlier: SurveyResults | None = None  # of the same field, for a comparison
 
 
 @frozen

@@ -5,19 +5,23 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from periplus.errors import UsageError
-from periplus.model.tables import Table, columns_of
+from periplus.model.tables import ColumnKind, Table, columns_of
 from periplus.present.markup import Cell, PagedTable, document, html_columns, macros, make_sections, text
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Row, fields_of
+from periplus_studies.compare import CHANGES, LINK_CHANGES, SurveyChange, compare_surveys
 from periplus_studies.fragment import write_fragment_svg
 from periplus_studies.harvest import completeness_text, round_robin_text, write_yield_curves
-from periplus_studies.model import CampaignProgress, CompanionClass, SiteMark, SurveyResults, Unit
+from periplus_studies.model import CampaignProgress, CompanionClass, Estimate, SiteMark, SurveyResults, Unit
 from periplus_studies.network import matrix_of, network_of, survey_caption, write_heat_map, write_network_svg
+from periplus_studies.statistics import spearman
 
 Values = dict[str, Any]  # of a row, by column
 _RUN = columns_of("""
@@ -48,6 +52,12 @@ UNITS = Table(
         external_linking_pages integer: pages of other sites that link into it: the numerator of external_wif
         wif real: linking_pages / fetched; empty if fetched is 1 or 0: use linking_pages
         external_wif real: external_linking_pages / fetched; empty as wif is
+        wif_estimate real: the same on all known documents, as if the fetched ones were a random sample; empty as wif is
+        wif_low real: lower end of its 95 % interval
+        wif_high real: upper end
+        external_wif_estimate real: external_wif on all known documents, likewise
+        external_wif_low real: lower end of its 95 % interval
+        external_wif_high real: upper end
         community integer facet: Louvain community of links between the sites, the largest first; needs networkx
         betweenness real: share of the shortest paths between two other sites that lead through it; needs networkx
         hub real: HITS: links to sites with authority; all sites' values sum to 1
@@ -110,6 +120,8 @@ CONNECTIVITY = Table(
         sites integer: vertices
         arcs integer: linked ordered pairs
         density real: arcs of all that could be
+        density_low real: of all sites: 95 % interval of the density on all known documents; empty: too few were read
+        density_high real: upper end
         reciprocity real: share of arcs that are returned
         largest_strong integer: vertices in the largest strong component
         strong_components integer: strong components
@@ -144,6 +156,18 @@ RECORDS = Table(
         state text searched facet: empty, or why no page of the site was fetched
     """),
 )
+CORRELATIONS = Table(
+    "correlations",
+    "Rank correlations of the sites' figures with their sizes and with columns of other sources.",
+    columns_of("""
+        figure text searched facet: a column of `sites`
+        other text searched facet: documents: known documents of the site; else the column of the file
+        pairs integer: sites with a fetched page and both values
+        rho real: Spearman's rank correlation; empty if a column is constant
+        low real: lower end of its 95 % interval
+        high real: upper end
+    """),
+)
 STANDING = Table(
     "standing",
     "Progress and yield of each site.",
@@ -160,6 +184,9 @@ STANDING = Table(
         tags text searched: the user's tags, separated by blanks
     """),
 )
+_NO_FIGURES = frozenset(
+    {"waiting", "share", "community", *(f"{name}_{end}" for name in ("wif", "external_wif") for end in ("low", "high"))}
+)  # columns of `sites` that a rank correlation makes no use of
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
 .scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
@@ -189,6 +216,8 @@ def survey_table(results: SurveyResults, name: str) -> tuple[Table, Iterator[Row
     """One of TABLES, and its rows. Raises UsageError for another name."""
     if name not in TABLES:
         raise UsageError(f"a survey has no table {name!r}: choose among {', '.join(TABLES)}")
+    if results.earlier is None and name in (CHANGES.name, LINK_CHANGES.name):
+        raise UsageError(f"the table {name} compares with an earlier survey: name its collection (--before)")
     table, rows = TABLES[name]
     return table, (_row(table, values) for values in rows(results))
 
@@ -207,9 +236,16 @@ def _units(results: SurveyResults) -> Iterator[Values]:
                 "external_linking_pages": row.external_wif.linking,
                 "wif": row.wif.value,
                 "external_wif": row.external_wif.value,
+                **_estimate("wif", results.wif[row.unit] if row.wif.value is not None else None),
+                **_estimate("external_wif", results.external_wif[row.unit] if row.wif.value is not None else None),
                 "state": states.get(row.unit, ""),
             }
         )
+
+
+def _estimate(name: str, estimate: Estimate | None) -> Values:
+    value, low, high = (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+    return {f"{name}_estimate": value, f"{name}_low": low, f"{name}_high": high}
 
 
 def _unit_values(unit: Unit) -> Values:
@@ -252,6 +288,7 @@ def _connectivity(results: SurveyResults) -> Iterator[Values]:
     for row in results.connectivity:
         yield {
             **fields_of(row, "vertices sites arcs density reciprocity"),
+            **_estimate("density", results.density if row.vertices == "all" else None),
             "largest_strong": row.strong[0] if row.strong else 0,
             "strong_components": len(row.strong),
             "largest_weak": row.weak[0] if row.weak else 0,
@@ -275,6 +312,33 @@ def _records(results: SurveyResults) -> Iterator[Values]:
         yield _unit_values(results.units[record.unit]) | record._asdict()
 
 
+def correlations(results: SurveyResults) -> Iterator[Values]:
+    """Of every figure of the read sites with their known documents, and with each column of `results.outside`."""
+    read = np.array([bool(row.fetched) for row in results.figures], np.bool_)
+    rows = list(_units(results))
+    sizes = tuple(float(row.fetched + row.waiting) for row in results.figures)
+    others = [("documents", sizes), *((column.name, column.values) for column in results.outside)]
+    for name, values in others:
+        other = np.array(values, np.float64)[read]
+        for column in UNITS.columns:
+            if column.kind in (ColumnKind.INTEGER, ColumnKind.REAL) and column.name not in _NO_FIGURES:
+                figure = np.array([row[column.name] for row in rows], np.float64)[read]
+                yield {"figure": column.name, "other": name, **asdict(spearman(figure, other))}
+
+
+def _site_changes(results: SurveyResults) -> Iterator[Values]:
+    return (row._asdict() for row in _change(results).rows)
+
+
+def _link_changes(results: SurveyResults) -> Iterator[Values]:
+    return (row._asdict() for row in _change(results).links)
+
+
+def _change(results: SurveyResults) -> SurveyChange:
+    assert results.earlier is not None
+    return compare_surveys(results.earlier, results)
+
+
 TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
     table.name: (table, rows)
     for table, rows in (
@@ -285,6 +349,9 @@ TABLES: dict[str, tuple[Table, Callable[[SurveyResults], Iterator[Values]]]] = {
         (CONNECTIVITY, _connectivity),
         (INTERLINKING, _interlinking),
         (RECORDS, _records),
+        (CORRELATIONS, correlations),
+        (CHANGES, _site_changes),
+        (LINK_CHANGES, _link_changes),
     )
 }
 
@@ -319,11 +386,13 @@ def survey_report(results: SurveyResults) -> str:
             html.indicators(_figure_rows(results), method.model, results.totals, idle),
         ),
         ("matrix", "Links between sites", html.matrix(matrix, results.chosen)),
-        ("connectivity", "Connectivity", html.connectivity(results.connectivity)),
+        ("connectivity", "Connectivity", html.connectivity(results.connectivity, results.density)),
         ("fragment", "Model of the web fragment", html.drawing(fragment, _FRAGMENT)),
         ("companions", "Companion set", html.companions(_companion_rows(results), kinds)),
         ("communicators", "Communicators", html.communicators(measured)),
         ("colinks", "Co-links and coupling", html.colinks(co_links)),
+        ("correlations", "Rank correlations", html.correlations(_correlation_rows(results))),
+        ("changes", "Compared with the earlier survey", _changes(html, results)),
         ("domains", "Countries and domains", html.suffixes(results.suffixes_out, results.suffixes_in)),
         ("harvest", "The harvest, and how complete it is", html.harvest(harvest, *progress, curves)),
         ("method", "Method sheet", html.method(_facts(results), _record_rows(results))),
@@ -409,15 +478,24 @@ def _figure_rows(results: SurveyResults) -> PagedTable:
         between: betweenness n wide
         core: core n wide
         external WIF: external_wif n
+        95 %: external_wif_low
         WIF: wif n wide
+        95 %: wif_low wide
     """,
         community=lambda row: row["community"] or "–",
         betweenness=lambda row: "–" if row["betweenness"] is None else f"{row['betweenness']:.3f}",
         core=lambda row: "–" if row["core"] is None else row["core"],
         share=lambda row: round(100 * row["share"]),
         external_wif=lambda row: _factor(row["external_wif"], row["external_linking_pages"], row["fetched"]),
+        external_wif_low=lambda row: _between(row, "external_wif"),
         wif=lambda row: _factor(row["wif"], row["linking_pages"], row["fetched"]),
+        wif_low=lambda row: _between(row, "wif"),
     )
+
+
+def _between(row: Values, name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return "–" if low is None else f"{low:.2f} to {high:.2f}"
 
 
 def _has_figures(row: Values) -> bool:
@@ -448,6 +526,57 @@ def _companion_rows(results: SurveyResults) -> PagedTable:
         back=lambda row: "not read" if row["back"] is None else count_of(row["back"], "site"),
         tags=lambda row: row["tags"].replace(" ", ", "),
     )
+
+
+def _correlation_rows(results: SurveyResults) -> PagedTable:
+    return _value_table(
+        "correlation-rows",
+        correlations(results),
+        """
+        figure: figure
+        with: other
+        sites: pairs n
+        Spearman’s rho: rho n
+        95 % interval: between
+    """,
+        rho=lambda row: "–" if row["rho"] is None else f"{row['rho']:.3f}",
+        between=lambda row: "–" if row["low"] is None else f"{row['low']:.3f} to {row['high']:.3f}",
+    )
+
+
+def _changes(html: Any, results: SurveyResults) -> str:
+    """Empty without an earlier survey."""
+    if results.earlier is None:
+        return ""
+    change = _change(results)
+    sites = """
+        site: site
+        change: change
+        before: set_before
+        now: set_after
+        linking sites before: units_before n
+        now: units_after n
+        rank before: rank_before n
+        now: rank_after n
+        ranks gained: rise n
+        read before, %: read_before n wide
+        now, %: read_after n wide
+    """
+    links = "from: source\nto: target\nchange: change\nlinks before: links_before n\nnow: links_after n"
+    names = ("units_before", "units_after", "rank_before", "rank_after", "rise", "read_before", "read_after")
+    tables = [
+        _value_table(
+            "change-rows", (row._asdict() for row in change.rows), sites, **{name: _short(name) for name in names}
+        ),
+        _value_table("link-change-rows", (row._asdict() for row in change.links), links),
+    ]
+    return str(html.changes(change, survey_caption(results.earlier), *tables))
+
+
+def _short(name: str) -> Callable[[Values], Cell]:
+    """A value that may be missing; shares in percent."""
+    factor = 100 if name.startswith("read") else 1
+    return lambda row: "–" if row[name] is None else f"{factor * row[name]:.4g}"
 
 
 def _pair_rows(name: str, results: SurveyResults, kind: str) -> PagedTable:

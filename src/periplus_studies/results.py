@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -12,15 +16,17 @@ from periplus.analyse.linkgraph import places_in_sorted
 from periplus.api.facts import run_name
 from periplus.api.homes import editing, home_of
 from periplus.errors import UsageError
-from periplus.model.arrays import Ints
+from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import REASONS, UrlRows
 from periplus.model.ports import RunRecord
 from periplus.model.tables import Table
 from periplus.model.visit import REASONS_OF, Reason, State
 from periplus.model.web import Url, UrlId
 from periplus.present.graphs import GRAPH_FORMATS
+from periplus.present.markup import text_lines
+from periplus.present.tables import write_table
 from periplus.present.wording import REASON_WORDS, utc
-from periplus.settings import Settings, as_values, nearest
+from periplus.settings import VERSION, Settings, as_values, nearest
 from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import reading, runs, schema
 from periplus.store.sqlite.listing import SqliteReader
@@ -42,8 +48,9 @@ from periplus_studies.analyse import (
     unit_links,
     web_fragment,
 )
+from periplus_studies.compare import CHANGES, LINK_CHANGES
 from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
-from periplus_studies.harvest import harvest_of, harvest_rows, write_yield_curves
+from periplus_studies.harvest import PRIOR_PAGES, completeness_text, harvest_of, harvest_rows, write_yield_curves
 from periplus_studies.model import (
     CompanionClass,
     CompanionRules,
@@ -68,8 +75,9 @@ from periplus_studies.network import (
     write_network_gexf,
     write_network_svg,
 )
-from periplus_studies.report import survey_report, survey_table
+from periplus_studies.report import TABLES, survey_report, survey_table
 from periplus_studies.schedule import ITEMS, PLAN, campaign_from
+from periplus_studies.statistics import density_estimate, wif_estimates
 from periplus_studies.units import UnitChoice, UnitsOfUrls, unit_of, units_of
 
 FORMATS = {
@@ -82,6 +90,7 @@ FORMATS = {
 }
 """Drawings and documents of `write_survey`; tables are in `report`."""
 MOST_CO_LINKS = 1_000
+CHECKSUMS = "SHA256SUMS"
 _RULES, _CHOICE = CompanionRules(), UnitChoice()
 _ROBOTS = (Reason.ROBOTS, Reason.ROBOTS_UNREACHABLE)
 _WAITING = (Reason.WAITING, Reason.DEPTH, Reason.HOST_DOWN, Reason.NOFOLLOW, Reason.TRAP, Reason.ALIVE)
@@ -159,7 +168,7 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
     companions = companion_set(fragment, pages, order.rules, rows.marks)
     left_out = np.zeros(len(fragment.units), np.bool_)
     left_out[[site.unit for site in companions if site.kind is CompanionClass.GLOBAL]] = True
-    inside = np.arange(len(fragment.units)) < fragment.chosen
+    inside, documents = np.arange(len(fragment.units)) < fragment.chosen, live_documents(rows)
     return SurveyResults(
         units=fragment.units,
         chosen=fragment.chosen,
@@ -176,6 +185,9 @@ def results(rows: SurveyRows, order: SurveyOrder, now: float = 0.0) -> SurveyRes
         harvest=harvest_of(*harvests(rows, order.item), order.item),
         model=fragment_model(fragment, counted, companions),
         centralities=centralities(counted, fragment.chosen),
+        wif=wif_estimates(fragment, documents, own=True),
+        external_wif=wif_estimates(fragment, documents, own=False),
+        density=density_estimate(fragment, documents),
     )
 
 
@@ -198,15 +210,30 @@ def harvests(rows: SurveyRows, item: str) -> tuple[HarvestRows, HarvestRows]:
     external = (turn[fragment.sources] >= 0) & (fragment.unit[fragment.sources] != fragment.unit[fragment.ends])
     page, end = turn[fragment.sources[external]], fragment.ends[external]
     names = tuple(unit.short for unit in fragment.units[: fragment.chosen])
-    documents = np.bincount(fragment.unit[fragment.fetched | fragment.waiting], minlength=len(fragment.units))[
-        : fragment.chosen
-    ]
+    documents = np.ceil(live_documents(rows)[: fragment.chosen]).astype(np.int64)
     site = fragment.unit[document]
     outside = fragment.unit[end] >= fragment.chosen
     external_rows = harvest_rows(names, documents, site, (page, _items(rows, end, item)))
     return external_rows, harvest_rows(
         names, documents, site, (page[outside], fragment.unit[end[outside]].astype(np.int64))
     )
+
+
+def live_documents(rows: SurveyRows) -> Floats:
+    """Expected documents of each unit: the fetched ones, and of the waiting URLs the share that will give one.
+
+    The share is that of the unit's requests so far, with PRIOR_PAGES requests at the mean share: the others failed, or
+    led to a document that was there before.
+    """
+    fragment, size = rows.fragment, len(rows.fragment.units)
+    fetched, waiting = (
+        np.bincount(fragment.unit[mask], minlength=size) for mask in (fragment.fetched, fragment.waiting)
+    )
+    place = places_in_sorted(rows.urls.ids, rows.order)
+    asked = np.bincount(rows.assigned.numbers[place[place >= 0]], minlength=size)
+    mean = fetched.sum() / max(asked.sum(), 1)
+    live: Floats = np.minimum((fetched + PRIOR_PAGES * mean) / (asked + PRIOR_PAGES), 1.0)
+    return np.asarray(fetched + waiting * live, np.float64)
 
 
 def _items(rows: SurveyRows, end: Ints, item: str) -> Ints:
@@ -246,7 +273,16 @@ def _method(rows: SurveyRows, order: SurveyOrder, now: float) -> MethodSheet:
         merged=fragment.merged,
         documents=len(fragment.ids),
         links=len(fragment.sources),
+        data=_checksum(rows.urls.ids, rows.urls.reasons, rows.order, fragment.unit, fragment.sources, fragment.ends),
     )
+
+
+def _checksum(*columns: np.ndarray[Any, Any]) -> str:
+    """SHA-256 of numbers, the same on every machine."""
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update(np.ascontiguousarray(column, "<i8").tobytes())
+    return digest.hexdigest()
 
 
 def _parameters(order: SurveyOrder, last: RunRecord | None) -> Pairs:
@@ -382,3 +418,51 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
             write_fragment_svg(results.model, title, caption, out)
         case _:
             out.write(survey_report(results))
+
+
+def write_paper(results: SurveyResults, folder: Path) -> str:
+    """Writes every table, figure and file of data, the method as text, and their checksums (`sha256sum -c`).
+
+    Equal collections give equal bytes. Returns the checksum of the checksums. Raises UsageError for a folder with
+    other files.
+    """
+    if folder.exists() and not (folder.is_dir() and ((folder / CHECKSUMS).exists() or not any(folder.iterdir()))):
+        raise UsageError(f"{folder} holds other files: name a new folder")
+    names = [name for name in TABLES if results.earlier or name not in (CHANGES.name, LINK_CHANGES.name)]
+    texts = {f"{name}.csv": _table_text(results, name) for name in names}
+    for what, formats in FORMATS.items():
+        for format in formats:
+            out = io.StringIO(newline="")
+            write_survey(results, what, format, out)
+            texts[f"{what}.{format}"] = out.getvalue()
+    texts["method.md"] = "\n".join(_method_lines(results, names, sorted(texts))) + "\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for name, text in sorted(texts.items()):
+        data = text.encode("utf-8", "replace")
+        (folder / name).write_bytes(data)
+        lines.append(f"{hashlib.sha256(data).hexdigest()}  {name}\n")
+    sums = "".join(lines).encode()
+    (folder / CHECKSUMS).write_bytes(sums)
+    return hashlib.sha256(sums).hexdigest()
+
+
+def _table_text(results: SurveyResults, name: str) -> str:
+    out = io.StringIO(newline="")
+    table, rows = survey_table(results, name)
+    write_table(table.names, rows, "csv", out)
+    return out.getvalue()
+
+
+def _method_lines(results: SurveyResults, tables: Sequence[str], files: Sequence[str]) -> list[str]:
+    return text_lines(
+        "method.md", "periplus_studies", method=results.method, results=results, files=files, version=VERSION,
+        caption=survey_caption(results), completeness=completeness_text(results.harvest), libraries=_libraries(),
+        earlier=survey_caption(results.earlier) if results.earlier else "", tables=[TABLES[name][0] for name in tables],
+    )  # fmt: skip
+
+
+def _libraries() -> Pairs:
+    """Versions of the libraries that compute the figures."""
+    names = ("numpy", "scipy", "networkx")
+    return tuple((name, metadata.version(name)) for name in names if find_spec(name))

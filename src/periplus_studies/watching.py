@@ -13,8 +13,9 @@ from periplus.api.cache import LruCache
 from periplus.api.tables import TablePage, TableQuery, read_page, write_table
 from periplus.errors import UsageError
 from periplus.model.tables import Table
+from periplus.store import tables as stored_tables
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite import tables as stored_tables
 from periplus.store.sqlite.listing import SqliteReader, SqliteVisits
 from periplus.values import frozen
 from periplus_studies import api, store
@@ -86,9 +87,7 @@ class Surveys:
     _counted: LruCache[_Key, CountedSurvey] = field(default_factory=lambda: LruCache(SURVEYS))
     # the last that were read: of a million pages they take half a gigabyte
     _rows: LruCache[_Key, SurveyRows] = field(default_factory=lambda: LruCache(1))
-    _tables: LruCache[_Key, reading.Connection] = field(
-        default_factory=lambda: LruCache(TABLES, reading.Connection.close)
-    )
+    _tables: LruCache[_Key, CollectionReader] = field(default_factory=lambda: LruCache(TABLES, CollectionReader.close))
 
     def of(self, folder: Path, order: SurveyOrder) -> CountedSurvey:
         """Results of the survey in folder, counted by order; title and item are the survey's own.
@@ -125,7 +124,7 @@ class Surveys:
         with self._tables.lock:
             write_table(self._store_table(lazy), lazy.table, query, format, path)
 
-    def _store_table(self, lazy: LazyTable) -> reading.Connection:
+    def _store_table(self, lazy: LazyTable) -> CollectionReader:
         key = (lazy.table.name, *lazy.key)
         return self._tables.get_or_make(key, lambda: stored_tables.computed_database((lazy.table, lazy.rows())))
 

@@ -39,7 +39,7 @@ FEATURE = Feature(
         ),
     ),
     tables="periplus_topics.api.tables:RESULTS",
-    in_use="periplus_topics.api.topics:topic_names",
+    in_use="periplus_topics.api.topics:has_topics",
     routes="periplus_topics.screens:ROUTES",
     templates="periplus_topics",
     navigation=(

@@ -117,7 +117,7 @@ class Influence:
     chosen: tuple[SiteChoice, ...]
     value: float  # value as a share of the value of all sites
     online_bound: float  # upper bound within the budget, computed from the choice
-    lp_bound: float  # upper bound from the linear programme, which is tighter
+    lp_bound: float  # upper bound by dual prices of the linear programme, which is tighter
     budget: float
     rule: str  # benefit or ratio: the greedy rule of the initial choice
     evaluations: int  # gains computed by the lazy greedy algorithm

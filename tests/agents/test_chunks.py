@@ -94,6 +94,7 @@ def test_sentences_code_lines_items_and_rows_are_not_split_if_they_fit():
     assert parts("- a b\n- c d\n- e", 6) == ["- a b\n- c d", "- e"]
     table = "| H |\n| --- |\n" + "\n".join(f"| {n} |" for n in range(9))
     assert all(part.startswith("| H |\n| --- |\n| ") for part in parts(table, 12))
+    assert "| a b" in parts("| a b |\n| --- |", 3), "a table without rows keeps its head"
     assert parts("一二三。四五六。", 2) == ["一二三。", "四五六。"]
 
 

@@ -35,6 +35,7 @@ def written(source: str, title: str = "", blocks=(), is_shown=None) -> str:
         ("<p><a href=a.html#x>A</a> and <a href='//o.org/(b)'>B</a>", "[A](https://e.org/docs/a.html#x) and [B](<https://o.org/(b)>)"),
         ("<base href=/up/><p><a href=a>A</a> <a href='javascript:x()'>no</a>", "[A](https://e.org/up/a) no"),
         ("<h2>Head<a class=headerlink href=#head>¶</a></h2>", "## Head"),
+        ("<p>as <a href=#two>below</a>", "as [below](https://e.org/docs/page.html#two)"),
         ("<p><a href=/b><img src=i.png alt='a [b]'></a>", r"[![a \[b\]](https://e.org/docs/i.png)](https://e.org/b)"),
         ("<p>some<b> bold </b>and <em>slanted</em> <code>a`b</code>", "some **bold** and *slanted* ``a`b``"),
         ("<ul><li>one<ol><li>in</ol><li>two<ul><li>x</ul></ul>", "- one\n  1. in\n- two\n  - x"),

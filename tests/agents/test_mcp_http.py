@@ -180,10 +180,14 @@ def test_requests_are_limited_in_size_and_rate(folder):
 
 
 def test_the_rate_limit_remembers_a_limited_number_of_addresses():
-    rate = http.QuestionRate(lambda: 0.0)
-    for number in range(http.ADDRESSES + 10):
-        rate.wait_s(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
-    assert len(rate._left) == http.ADDRESSES
+    rate, waits = http.QuestionRate(lambda: 0.0), []
+    for _ in range(http.AT_FIRST):
+        assert rate.wait_s("192.0.2.1") == 0.0
+    for others in (http.ADDRESSES - 1, http.ADDRESSES):
+        for number in range(others):
+            rate.wait_s(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}")
+        waits.append(rate.wait_s("192.0.2.1"))
+    assert waits[0] > 0.0 == waits[1], "the address with the oldest request is forgotten"
     spent = http.QuestionRate(lambda: 0.0)
     waits = [spent.wait_s(f"2001:db8::{number:x}") for number in range(http.AT_FIRST + 1)]
     assert waits[-1] > 0  # addresses of one /64 network count together

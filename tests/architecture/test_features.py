@@ -112,6 +112,12 @@ def test_the_core_is_imported_without_any_feature(core):
     assert (ran.returncode, ran.stdout.splitlines()[-1:]) == (0, ["features:"]), ran.stderr
 
 
+def test_a_table_of_settings_that_no_installed_package_reads_is_refused(core, tmp_path):
+    (tmp_path / "periplus.toml").write_text('[extract]\nprice = "css: b"\n')
+    ran = run(core, "-m", "periplus", "crawl", "http://127.0.0.1:9/", "-c", str(tmp_path))
+    assert ran.returncode == 2 and "unknown table 'extract': the installed packages read the tables" in ran.stderr
+
+
 # quick ones of several packages: 4 s of CPU together
 CORE_TESTS = ("canonical", "comparison", "discovery", "pagerank", "politeness", "robots")
 

@@ -129,8 +129,9 @@ def test_iso28500_a_truncated_record_has_its_reason(cut, said):
 
 
 def test_a_missing_body_is_marked_as_truncated():
-    fields = read(written(exchange(None, status=404))[0])[0][1]
-    assert fields.get_header("WARC-Truncated") == "unspecified"
+    for length, reason in (("9", "unspecified"), ("0", None)):
+        missing = exchange(None, Headers((("content-length", length),)), status=404)
+        assert read(written(missing)[0])[0][1].get_header("WARC-Truncated") == reason
 
 
 def test_a_failure_is_a_metadata_record():

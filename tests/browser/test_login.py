@@ -83,6 +83,12 @@ def test_a_form_that_cannot_be_submitted_raises_the_reason(body, why):
     assert "é&=" not in str(error.value)
 
 
+def test_a_missing_form_is_named_by_its_selector():
+    page = visit(FORM)
+    with pytest.raises(LoginError, match="no form that matches 'form#door'"):
+        fill_form(page, page.outcome, replace(LOGIN, selector="form#door"))
+
+
 @pytest.mark.parametrize(
     ("body", "is_in"),
     [

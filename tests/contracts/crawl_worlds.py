@@ -160,6 +160,7 @@ class PlainWorld:
     """The reference implementation: its data is the store itself."""
 
     def __init__(self, folder, living, budget=NO_LIMIT, storage=KEEPING):
+        self.living = living
         self.store = PlainStore(budget, storage, living.__contains__)
 
     def open(self):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 import periplus
 from periplus.api.homes import open_reader
+from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
@@ -21,6 +23,7 @@ from periplus.model.visit import Reason
 from periplus.model.web import SiteKey
 from periplus.store import checks, crawl_reads, page_notes, past_states, site_rows, text_rows
 from periplus.store.reader import LinkFilter, PageFilter
+from periplus.store.tables import BROWSABLE_TABLES, TableQuery, rows_of, sample_of
 from periplus.urls.canonical import url_id
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
@@ -372,6 +375,32 @@ SITE_QUESTIONS = {
     "part headers": lambda reader: list(page_notes.part_headers(reader)),
     "robots": lambda reader: page_notes.robots_of(reader, "https://e.org"),
 }
+
+
+TABLE_QUERIES = [
+    ("pages", {}), ("pages", {"reason": "ok"}), ("pages", {"reason": "!ok"}), ("pages", {"status": "4xx"}),
+    ("pages", {"status": "100..300"}), ("pages", {"title": "~PILOT"}), ("pages", {"title": "-"}), ("pages", {"url": A}),
+    ("pages", {"first_seen": "1970-01"}), ("links", {"source": HOME}), ("links", {"internal": "no"}),
+    ("links", {"target": A}), ("links", {"target_state": "failed"}), ("links", {"target_status": "404"}),
+    ("links", {"nofollow": "yes"}), ("hosts", {}), ("sites", {"name": "~e.org"}), ("sites", {"pages_fetched": "1.."}),
+    ("runs", {"fetched": "1.."}), ("redirects", {}), ("visits", {"outcome": "fetched"}), ("visits", {"url": A}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "asked"), TABLE_QUERIES, ids=str)
+def test_both_browse_the_same_rows_and_facets(places, name, asked):
+    """Times of links and the sizes of tables differ, ids of runs do not."""
+    table, pages = BROWSABLE_TABLES[name], []
+    sort = ("-source", "target", "kind") if name == "links" else (f"-{table.names[0]}",)
+    for place in places:
+        with open_reader(place) as reader:
+            query = narrow_query(place, reader, name, TableQuery(tuple(asked.items()), sort=sort), InlinkIndexes())
+            sample = sample_of(reader, table, query)
+            pages.append((list(rows_of(reader, table, query, (), sample)), sample.count, sample.facets))
+            searched = replace(query, text="E.ORG")
+            pages[-1] += (list(rows_of(reader, table, searched)), list(rows_of(reader, table, replace(query, most=-1))))
+    assert pages[0] == pages[1]
+    assert pages[0][0] and pages[0][-1] == pages[0][0]
 
 
 def plain(value):

@@ -204,7 +204,7 @@ def test_a_worker_that_ends_loses_its_hosts_and_their_delay_is_kept(make, end):
     assert store.ready(9, 100.0, 20.0) == []
     now = 20.0
     if end == "dies":
-        store.is_alive = store._is_alive = {OTHER}.__contains__
+        world.living.discard(ME)
     elif end == "leaves":
         store.leave(gone, now)
     else:
@@ -244,14 +244,16 @@ def test_fair_share_divides_hosts_among_living_workers(store):
     assert store.fair_share(0.0) == 4
 
 
-def test_a_dead_worker_has_no_share(store):
+def test_a_dead_worker_has_no_share(make):
     """The other worker has its share and does not ask for more unless its share grows."""
+    world = make()
+    store = world.open()
     store.offer([candidate(A), candidate(B)], (), 0.0)
     heir, gone = store.join(ME, 0.0), store.join(OTHER, 0.0)
     first, second = (host.host_id for host in store.ready(9, 0.0, 0.0))
     assert len(store.lease(heir, [first], 0.0)) == len(store.lease(gone, [second], 0.0)) == 1
     assert store.fair_share(1.0) == 1
-    store.is_alive = store._is_alive = {ME}.__contains__
+    world.living.discard(OTHER)
     assert store.fair_share(1.0) == 2
     assert [host.host_id for host in store.ready(9, 5.0, 1.0)] == [second]
 

@@ -12,6 +12,7 @@ import pytest
 from contracts.wire_tools import carry, talker
 from fakes import FakeClock, FakeTransport, Scripted
 from periplus.acquire import transport as wire
+from periplus.acquire.clock import SystemClock
 from periplus.acquire.transport import ACCEPT, ACCEPT_ENCODING, header_of, resolve_entries, user_agent
 from periplus.errors import UsageError
 from periplus.model.visit import Cause, Cut, Request
@@ -489,8 +490,7 @@ def test_a_stopped_process_does_not_send_late_requests(server, opened, asked_bef
     The process is stopped for half a minute at any time before the first byte is sent.
     """
     patient = FetchLimits(connect_timeout_s=60.0, first_byte_timeout_s=60.0, total_timeout_s=60.0)
-    transport, looks = opened(server.resolve, limits=patient), itertools.count()
-    real, stops_at = transport._clock, math.inf
+    real, looks, stops_at = SystemClock(), itertools.count(), math.inf
 
     class Stopped:
         now = staticmethod(real.now)
@@ -499,7 +499,7 @@ def test_a_stopped_process_does_not_send_late_requests(server, opened, asked_bef
         def monotonic():
             return real.monotonic() + 30.0 * (next(looks) >= stops_at)
 
-    transport._clock = Stopped()
+    transport = opened(server.resolve, limits=patient, clock=Stopped())
     for target in asked_before:
         assert carry(transport, server.url("a.test", target))[0].status == 200
     transport.start(Request(server.url("a.test", "/good.html?late")), real.monotonic() + 10.0)

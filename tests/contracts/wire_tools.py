@@ -53,6 +53,7 @@ def curl(
     reads=None,
     reads_start=None,
     admits=None,
+    clock=None,
     **identity,
 ):
     """A transport to loopback, unless identity overrides it."""
@@ -65,7 +66,7 @@ def curl(
         reads or (lambda media_type: True),
         reads_start or (lambda media_type, start: True),
     )
-    return CurlTransport(wire if admits is None else replace(wire, admits=admits), SystemClock())
+    return CurlTransport(wire if admits is None else replace(wire, admits=admits), clock or SystemClock())
 
 
 def carry(transport, *requests):

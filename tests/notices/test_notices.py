@@ -215,10 +215,12 @@ def test_a_failed_delivery_is_retried_and_finally_given_up(folder: Path) -> None
     with hook(500) as (address, arrived):
         notices.subscribe(folder, address)
         notices.look(folder, folder / "e.periplus", 900.0)
-        for _ in range(stored_notices.MOST_ATTEMPTS):
+        for attempt in range(stored_notices.MOST_ATTEMPTS):
             assert notices.deliver(folder, clock) == (0, 1)
+            wait_s = min(stored_notices.FIRST_WAIT_S * 4**attempt, stored_notices.LONGEST_WAIT_S)
+            clock.time += wait_s - 1.0
             assert notices.deliver(folder, clock) == (0, 0), "not before its time"
-            clock.time += stored_notices.LONGEST_WAIT_S
+            clock.time += 1.0
         assert notices.deliver(folder, clock) == (0, 0)
         with notices.book(folder) as kept:
             assert kept.standing() == {1: (0, 0, 1, "status 500")}
@@ -320,6 +322,7 @@ def test_an_invalid_subscriber_address_is_refused(folder: Path, target: str) -> 
     [
         "[mail",
         "[post]\n",
+        "mail = 25\n",
         "[mail]\nport = 'x'\n",
         "[mail]\nserver = 'x'\n",
         "[mail]\nsecurity = 'ssl'\n",
@@ -335,7 +338,8 @@ def test_invalid_settings_are_refused(folder: Path, text: str) -> None:
 def test_the_password_can_be_in_a_file(folder: Path) -> None:
     (folder / "secret").write_text("from-file\n")
     (folder / "notices.toml").write_text('[mail]\nserver = "m"\nsender = "p@e.org"\npassword_file = "secret"\n')
-    assert notice_settings(folder).mail.password == "from-file"
+    mail = notice_settings(folder).mail
+    assert (mail.password, mail.port) == ("from-file", 587)
 
 
 def test_a_runner_sends_notices_after_each_job(folder: Path) -> None:

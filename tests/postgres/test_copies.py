@@ -14,14 +14,16 @@ from periplus.api.homes import editing
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.frontier import RefreshFinding
+from periplus.store.notes import count_change
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.schema import writing
 from periplus_postgres import copies, folder_rows
 from periplus_postgres.connection import connect
 from periplus_postgres.copies import local_copy
-from periplus_postgres.copying import note_change, versions
+from periplus_postgres.copying import versions
 from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.moved_tables import TABLES, WRITTEN_BACK
+from periplus_postgres.statements import PostgresStatements
 from postgres_server import empty_collection
 from testweb import GraphRecipe, graph_site, serve
 from testweb.site import NOT_FOUND
@@ -97,7 +99,7 @@ def test_an_updated_copy_equals_a_new_copy(address, cache):
             "UPDATE page_links SET words = regexp_replace(words, '\\w+', 'other')"
             " WHERE source = (SELECT max(source) FROM page_links)"
         )
-        note_change(database)
+        count_change(PostgresStatements(database))
     brought_up(text, cache)
     assert (first / "collection.db").stat().st_ino == file, "it was updated, not replaced"
 

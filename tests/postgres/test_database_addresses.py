@@ -44,6 +44,11 @@ def test_no_valid_password_is_left_in_a_text(password):
     assert without_secrets(text) == "postgresql://me@db.example/x?collection=press"
 
 
+def test_an_address_of_another_kind_of_database_is_refused():
+    with pytest.raises(UsageError, match=r"mysql://me:\*\*\*@db/x is not the address of a database"):
+        address_of("mysql://me:s3cret@db/x")
+
+
 @pytest.mark.parametrize("place", ["memory://x", "simplecache::memory://x"])
 def test_a_store_of_segments_in_process_memory_is_refused(place):
     with pytest.raises(UsageError, match="is lost when this process ends"):

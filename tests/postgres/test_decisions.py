@@ -14,17 +14,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import stored as small
 from newsweb import NewsRecipe, news_web
-from periplus.api.homes import editing, folder_of
+from periplus.api.homes import editing, folder_of, home_of
 from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Certificate
 from periplus.store import page_notes
-from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.schema import SqliteStatements
 from periplus_postgres import connection
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
@@ -108,8 +105,7 @@ def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) 
 
 def test_certificates_and_curves_are_shared_and_move(place: Path | str, own, tmp_path: Path) -> None:
     seen, points = Certificate(9.0, True, "expired"), [HarvestPoint(5.0, 10, 4, 0.4), HarvestPoint(6.0, 20, 5, 0.1)]
-    with editing(place) as folder, schema.writing(folder) as connection:
-        page_notes.store_certificate(SqliteStatements(connection), "e.org", seen, 7.0)
+    home_of(place).change(lambda statements: page_notes.store_certificates(statements, [("e.org", seen)], 7.0))
     assert note_harvest(place, "sea", points[:1]) and note_harvest(place, "sea", points[1:])
     own(2)
     for one in (folder_of(place), _moved(place, tmp_path)):
@@ -132,10 +128,9 @@ def test_sites_are_marked_by_several(place: Path | str, own) -> None:
 
 
 @pytest.fixture(params=["folder", "database"])
-def news(request: pytest.FixtureRequest, tmp_path: Path, own, monkeypatch: pytest.MonkeyPatch) -> Path | str:
+def news(request: pytest.FixtureRequest, tmp_path: Path, own) -> Path | str:
     """A collection with stories."""
-    monkeypatch.setattr(small, "NOW", WEB.now)
-    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
+    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts, now=WEB.now)
     return _in_database(folder, request.getfixturevalue("address")) if request.param == "database" else folder
 
 

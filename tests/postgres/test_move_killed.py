@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -14,7 +15,7 @@ from test_moving import rich, rows_by_table
 
 from periplus.cli.main import main
 from periplus.errors import StoreError
-from periplus.store.sqlite.schema import exists
+from periplus.store.sqlite.schema import DATABASE, exists
 from periplus_postgres import moving
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
@@ -33,6 +34,8 @@ left, before, put_note = int(sys.argv[3]), sys.argv[4] == "before", moving.put_n
 def put(statements, name, text):
     global left
     left -= 1
+    if sys.argv[4] == "end" and not text:  # all has arrived
+        os.kill(os.getpid(), signal.SIGKILL)
     if not left and before:  # rows are written, but not committed
         os.kill(os.getpid(), signal.SIGKILL)
     put_note(statements, name, text)
@@ -43,6 +46,8 @@ def verify(*given):
         os.kill(os.getpid(), signal.SIGKILL)
     verified(*given)
 verified, moving.verify_rows = moving.verify_rows, verify
+if sys.argv[4] == "mark":
+    moving.collection_runs.mark = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 moving.move(sys.argv[1], sys.argv[2])
 """
 
@@ -132,6 +137,42 @@ def test_a_killed_comparison_is_repeated_without_writing_again(source, address, 
     assert killed(str(folder), address.text, -1, "comparing")[0] == -signal.SIGKILL
     code, notes = killed(str(folder), address.text, -1, "after")
     assert code == 0 and len(notes) <= 3, "only topics"
+
+
+def test_a_move_that_was_killed_before_it_marked_its_source_is_ended_without_copying_again(source, address, tmp_path):
+    folder = copied(source, tmp_path / "c")
+    assert killed(str(folder), address.text, -1, "mark")[0] == -signal.SIGKILL
+    stored = rows_of(address.text)
+    assert move(str(folder), address.text).rows["url"] == 60
+    assert {**rows_of(address.text), "meta": []} == {**stored, "meta": []}
+    with pytest.raises(StoreError, match="this collection moved to"):
+        move(str(folder), address.text)
+
+
+def test_a_move_to_a_folder_that_was_killed_at_its_last_note_is_ended(source, address, tmp_path):
+    move(str(copied(source, tmp_path / "c")), address.text)
+    with closing(connect(address)) as connection:
+        connection.execute("UPDATE host SET lease_by = NULL")
+    assert killed(address.text, str(tmp_path / "d"), -1, "end")[0] == -signal.SIGKILL
+    assert exists(tmp_path / "d")
+    assert move(address.text, str(tmp_path / "d")).rows["url"] == 60
+    with pytest.raises(StoreError, match="holds a collection already"):
+        move(address.text, str(tmp_path / "d"))
+
+
+def test_tables_that_no_installed_feature_declares_are_named(source, address, tmp_path, caplog):
+    folder = copied(source, tmp_path / "c")
+    with closing(sqlite3.connect(folder / DATABASE)) as connection, connection:
+        connection.execute("CREATE TABLE herbarium (leaf text)")
+    move(str(folder), address.text)
+    assert "since no installed feature declares them: tables herbarium" in caplog.text
+    with closing(connect(address)) as connection:
+        connection.execute("UPDATE host SET lease_by = NULL")
+        connection.execute("CREATE TABLE moss (leaf text)")
+    move(address.text, str(tmp_path / "d"))
+    assert "tables moss" in caplog.text
+    with closing(connect(address)) as connection:
+        connection.execute("DROP TABLE moss")
 
 
 def test_nothing_opens_an_incomplete_collection(source, address, tmp_path):

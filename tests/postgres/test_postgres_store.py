@@ -39,12 +39,12 @@ def ask(address):
 
 def twice(store, call):
     """Simulates lost answers: each transaction of the call is committed and then repeated."""
-    once = store._session.run
-    store._session.run = lambda action: (once(action), once(action))[1]
+    once = store.session.run
+    store.session.run = lambda action: (once(action), once(action))[1]
     try:
         return call()
     finally:
-        del store._session.run
+        del store.session.run
 
 
 def test_a_batch_whose_answer_was_lost_is_stored_once(world, ask):
@@ -204,7 +204,7 @@ def test_errors_that_need_an_administrator_are_not_retried(world):
         tries.append(2)
         connection.execute("SELECT * FROM gone")
 
-    session = world.open()._session
+    session = world.open().session
     with pytest.raises(StoreError, match="moved away"):
         session.run(refuse)
     with pytest.raises(StoreError, match="tables are gone"):
@@ -216,13 +216,16 @@ def test_a_session_closed_by_the_server_continues_in_a_new_one(world, address):
     store = world.open()
     store.offer([candidate(A)], (), 0.0)
     with connect(address) as admin:
-        admin.execute("SELECT pg_terminate_backend(%s)", (store._session._connection.info.backend_pid,))
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND pid <> pg_backend_pid() ORDER BY backend_start DESC LIMIT 1"
+        )
     assert store.counts().by_reason == {"waiting": 1}
 
 
 def test_a_worker_leaves_a_standby_for_its_successor(world):
     store = world.open()
-    store._session._connection.execute("SET default_transaction_read_only = on")
+    store.session.read(lambda connection: connection.execute("SET default_transaction_read_only = on"))
     assert store.offer([candidate(A)], (), 0.0) == 1
 
 
@@ -234,8 +237,8 @@ def test_after_a_failover_leases_are_lost_and_every_host_waits_its_delay(world, 
     ready = {host.host: host.host_id for host in store.ready(9, 9.0, 0.0)}
     (lease,) = store.lease(worker, [ready["a.test:80"]], 0.0)
     (task,) = take(store, lease)
-    store._session._timeline = "00000000"
-    store._session._connection.close()
+    store.session._timeline = "00000000"
+    store.session.read(Connection.close)
     assert store.commit(worker, batch(completion(lease, task), hosts=[state(lease)]), 0.0) == {lease}
     assert ask("SELECT reason FROM url") == [("waiting",)] * 2 and ask("SELECT name FROM worker") == []
     moment = store.moment(0.0)
@@ -250,8 +253,8 @@ def test_a_lost_release_is_repeated_on_the_successor(world, ask):
     worker = store.join(ME, 0.0)
     store.offer([candidate(A)], (), 0.0)
     (lease,) = store.lease(worker, [host.host_id for host in store.ready(9, 9.0, 0.0)], 0.0)
-    store._session._timeline = "00000000"
-    store._session._connection.close()
+    store.session._timeline = "00000000"
+    store.session.read(Connection.close)
     assert not store.idle(0.0) and store.failovers == 1
     assert store.commit(worker, batch(), 0.0) == frozenset()
     assert ask("SELECT lease_by FROM host") == [(None,)]

@@ -27,8 +27,10 @@ ANSWERS = {HOME: page("Harbour", "/a", "/gone"), f"{HOME}a": page("Pilots", "/")
 READS = [
     ["status"], ["page", "/a"], ["pages"], ["links", "--to", "/a"], ["search", "pilots"], ["faults", "list"],
     ["trends"], ["diff", "1", "2"], ["report"], ["map"], ["duplicates"], ["check", "--offline"], ["jobs", "list"],
-    ["index"], ["export", "pages"], ["export", "links"],
+    ["index"], ["export", "pages"], ["export", "links"], ["export", "issues"], ["template"],
+    ["map", "-f", "sitemap", "-o", "sitemaps"],
 ]  # fmt: skip
+COPIED = ("search", "index")  # make a local copy where readers share no index
 WRITES = [
     ["crawl", HOME], ["refresh"], ["check", HOME], ["delete", "/a", "--yes"], ["rules", "apply"],
     ["jobs", "add", "crawl", HOME], ["worker", "--until-done"], ["survey", "create", HOME],
@@ -89,6 +91,8 @@ def test_every_reading_command_answers_and_writes_nothing(reader, at_home, words
     ended = told(place, words)
     assert ended.exit_code in (0, 5), (ended.output, ended.exception)
     assert state_of(owner) == before
+    made = [path for path in at_home.rglob("*") if path.is_file() and "sitemap" not in path.name]
+    assert words[0] in COPIED or made in ([], [at_home / "report.html"]), "it stores nothing of the collection"
 
 
 @pytest.mark.parametrize("words", WRITES, ids=" ".join)

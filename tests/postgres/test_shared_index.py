@@ -28,12 +28,13 @@ from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.collection import Deletion
 from periplus.retrieval.index import IndexBusy
+from periplus.store.notes import count_change
 from periplus.urls.canonical import url_id
 from periplus_postgres import index_place, segments, shared_index
 from periplus_postgres import published as publications
 from periplus_postgres.collection import clear
 from periplus_postgres.connection import connect
-from periplus_postgres.copying import note_change
+from periplus_postgres.statements import PostgresStatements
 from testweb import GraphRecipe, graph_site, serve
 
 RECIPE = GraphRecipe(seed=3, pages=40, links_per_page=6, shape="random", page_bytes=2000, host="a.test")
@@ -138,16 +139,16 @@ def copies(tmp_path, machine):
     ]
 
 
-def of_storage(shared, tmp_path):
-    """The same collection, with an index outside of a folder."""
-    fsspec.register_implementation("failing", FailingStorage, clobber=True)
-    return replace(shared, index=f"failing://{tmp_path / 'bucket'}")
+def of_storage(shared, tmp_path, **state):
+    """The same collection with an index outside of a folder, and the class of its storage."""
+    storage = type("Storage", (FailingStorage,), state)
+    fsspec.register_implementation("failing", storage, clobber=True)
+    return replace(shared, index=f"failing://{tmp_path / 'bucket'}"), storage
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
 def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypatch, is_folder):
-    monkeypatch.setattr(FailingStorage, "_tried", lambda self, action, *given, **more: action(*given, **more))
-    shared = shared if is_folder else of_storage(shared, tmp_path)
+    shared = shared if is_folder else of_storage(shared, tmp_path, fails=False)[0]
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         made = answers(reader("one", shared.text))
@@ -201,16 +202,13 @@ def test_without_a_published_index_a_search_builds_one_from_a_copy(shared, addre
 
 def test_an_index_with_an_unavailable_place_is_searched_unchanged(shared, reader, tmp_path, monkeypatch):
     monkeypatch.setattr(publications, "AGAIN_S", ())
-    tried = FailingStorage._tried
-    monkeypatch.setattr(FailingStorage, "_tried", lambda self, action, *given, **more: action(*given, **more))
-    shared = of_storage(shared, tmp_path)
+    shared, storage = of_storage(shared, tmp_path, fails=False)
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
     made = answers(reader("one", shared.text))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
     assert asked(shared.text) == made
-    monkeypatch.setattr(FailingStorage, "_tried", tried)
-    monkeypatch.setattr(FailingStorage, "is_away", True)
+    storage.is_away = True
     assert asked(shared.text) == made and copies(tmp_path, "two")[0] == []
 
 
@@ -253,7 +251,7 @@ def change(address, statement, *values):
     """Changes rows as a command does, which notes it."""
     with contextlib.closing(connect(address)) as database, database.transaction():
         database.execute(statement, values)
-        note_change(database)
+        count_change(PostgresStatements(database))
 
 
 def test_changes_are_indexed_incrementally_and_published(shared, reader, indexed):
@@ -395,14 +393,14 @@ class FailingStorage(LocalFileSystem):
     """Object storage that fails at every third call, alternately before and after the operation."""
 
     protocol = "failing"
-    calls, is_away = 0, False
+    calls, fails, is_away = 0, True, False
 
     def _tried(self, action, *given, **more):
-        FailingStorage.calls += 1
-        if self.is_away or self.calls % 6 == 3:
+        type(self).calls += 1
+        if self.is_away or (self.fails and self.calls % 6 == 3):
             raise PermissionError("503 Slow Down")
         done = action(*given, **more)
-        if self.calls % 6 == 0:
+        if self.fails and self.calls % 6 == 0:
             raise TimeoutError("no answer")
         return done
 
@@ -420,19 +418,17 @@ class FailingStorage(LocalFileSystem):
 
 
 def test_flaky_or_unavailable_storage_gives_no_wrong_results(shared, reader, tmp_path, monkeypatch, caplog):
-    fsspec.register_implementation("failing", FailingStorage, clobber=True)
-    monkeypatch.setattr(FailingStorage, "calls", 0)
     monkeypatch.setattr(publications, "AGAIN_S", (0.0, 0.0, 0.0))
-    shared = replace(shared, index=f"failing://{tmp_path / 'bucket'}")
+    shared, storage = of_storage(shared, tmp_path)
     with serve(graph_site(RECIPE)) as server:
         for pages in (10, 10, 100):
             crawled(shared, server, max_pages=pages)
             for machine in ("one", "two"):
                 made = answers(reader(machine, shared.text))
-            assert pages_of(made) == own_answers(shared, reader, f"own {pages} {FailingStorage.calls}")
-    assert FailingStorage.calls > 60
+            assert pages_of(made) == own_answers(shared, reader, f"own {pages} {storage.calls}")
+    assert storage.calls > 60
     assert not caplog.records, "it is asked again"
-    monkeypatch.setattr(FailingStorage, "is_away", True)
+    storage.is_away = True
     assert pages_of(answers(reader("four", shared.text))) == pages_of(made), "by an index of its own"
     ran = CliRunner().invoke(main, ["index", "-c", shared.text])
     assert ran.exit_code == 1 and "503 Slow Down" in ran.output

@@ -11,7 +11,7 @@ from periplus.document.decode import decode
 from periplus.document.guess import guess_encoding
 from periplus.document.language import ALPHABETS, LONGEST, language_of, ngrams_of, page_language, symbols_of
 from periplus.document.ngrams import BIAS, FACTOR, SPACE
-from periplus.document.utf8 import is_utf_8
+from periplus.document.utf8 import hash_words, is_utf_8
 from testweb.tongues import ENCODINGS, TEXTS, written
 
 bodies = st.binary(max_size=400) | st.sampled_from(
@@ -108,3 +108,18 @@ def test_weights_of_the_longest_ngrams_add_up(script, units):
     totals = array("i", bytes(4 * table.classes))
     assert table.add(array("H", units), symbols, totals) == len(each)
     assert totals.tolist() == expected
+
+
+@given(st.lists(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters=" "), min_size=1)))
+def test_words_are_hashed_by_fnv_1a(words):
+    joined = " ".join(words).encode()
+    hashes = array("Q", bytes(8 * max(len(words), 1)))
+    assert hash_words(joined, memoryview(hashes)) == max(len(words), 1)
+    assert [*hashes] == [fnv_1a(word.encode()) for word in words or [""]]
+
+
+def fnv_1a(word: bytes) -> int:
+    digest = 0xCBF29CE484222325
+    for byte in word:
+        digest = (digest ^ byte) * 0x100000001B3 % 2**64
+    return digest

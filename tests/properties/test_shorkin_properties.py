@@ -37,8 +37,8 @@ def test_fast_and_plain_agree_on_random_sites(seed, monkeypatch):
         monkeypatch.setattr(shorkin, "KINDS_MOST", rng.choice([1, 3, 1024]))
         monkeypatch.setattr(shorkin, "RARE_PAGES", rng.choice([0, 2, 16]))
         monkeypatch.setattr(shorkin, "RARE_SHARE", rng.choice([1, 4, 64]))
-        monkeypatch.setattr(shorkin, "_TRIALS", rng.choice([0, 3, 60]))
-        monkeypatch.setattr(shorkin, "_FIRST_LOOK", rng.choice([1, 64]))
+        monkeypatch.setattr(shorkin, "TRIALS", rng.choice([0, 3, 60]))
+        monkeypatch.setattr(shorkin, "FIRST_LOOK", rng.choice([1, 64]))
         pages, rules = (
             random_site(rng),
             TemplateRules(duplicates=rng.choice([70, 70, 40, 100]), cluster_pages=rng.choice([4, 4, 3])),

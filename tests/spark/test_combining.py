@@ -64,7 +64,7 @@ def test_shares_of_a_web_are_combined_into_the_whole_web(tmp_path_factory, seed,
     whole["urls"] = [row | {"visited": row["first_seen"] if row["url"] in read else None} for row in whole["urls"]]
     shares = [write_dataset(folder / f"share{number}", share_of(whole, number, parts), 2) for number in range(parts)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combining, "_ROWS", dict.fromkeys(TABLES, rows))  # small blocks, cut at every place
+        patch.setattr(combining, "ROWS", dict.fromkeys(TABLES, rows))  # small blocks, cut at every place
         combine(shares, folder / "all", 5.0)
     assert {name: tables_of(folder / "all")[name] for name in TABLES} == whole
 

@@ -15,6 +15,7 @@ from periplus_spark.alike import (
     FETCHED_NAMES,
     FOLLOWED_LINKS,
     PAGE_REASONS,
+    needed_values,
 )
 from periplus_spark.api import STAGES, compute
 from periplus_spark.dataset import TABLES
@@ -147,6 +148,7 @@ def test_pages_with_the_same_folded_text_are_duplicates_of_the_best(world):
 @pytest.mark.parametrize(("sketches", "stage"), [("sketches", "near"), ("outlines", "templates")])
 def test_each_page_joins_the_most_similar_earlier_group_or_starts_one(world, sketches, stage):
     twins = {url for url, group, _ in world.found("duplicates") if url != group} if stage == "near" else set()
+    assert (needed_values(0.75), needed_values(0.8)) == (96, 103)
     known = {
         url: np.frombuffer(bins, "<u8")
         for url, shingles, bins in world.found(sketches)

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
+from periplus.extras import absence
 from periplus.store.sqlite import schema
 from periplus_spark import datasets
 from periplus_spark.combining import combine
@@ -52,6 +53,13 @@ def tables(exported: Path) -> dict[str, list[dict[str, object]]]:
 
 def parts_of(manifest, table):
     return [part.rows for note in manifest.tables if note.name == table for part in note.parts]
+
+
+def test_without_pyarrow_no_folder_is_made(made, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    ran = CliRunner().invoke(main, ["export", "parquet", str(tmp_path / "graph"), "-c", str(made)])
+    assert isinstance(ran.exception, SystemExit) and ran.exit_code == 2 and absence("pyarrow") in ran.output
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture(scope="module")
@@ -95,18 +103,14 @@ def stop_after(times: int):
 
 
 @pytest.mark.parametrize("times", range(0, 13, 4))
-def test_an_export_continues_with_the_missing_parts(place, whole, tmp_path, monkeypatch, times):
+def test_an_export_continues_with_the_missing_parts(place, whole, tmp_path, times):
     out = tmp_path / "out"
     with pytest.raises(KeyboardInterrupt):
         export_dataset(place, out, 1.0, with_texts=True, parts=(6, 1), watch=stop_after(times))
     there = {path: path.stat().st_mtime_ns for path in out.glob("*/*.parquet")}
     assert len(there) > times // 4
-    written = []
-    make = datasets._make_part
-    monkeypatch.setattr(datasets, "_make_part", lambda into, rows, numbers, part, *others: (
-        written.append(part) or make(into, rows, numbers, part, *others)))  # fmt: skip
     manifest = export_dataset(place, out, 2.0, with_texts=True)  # in the number of parts of the first call
-    assert len(written) + len(there) == 4 * 6 + 2
+    assert len(list(out.glob("*/*.parquet"))) == 4 * 6 + 2
     assert {path: path.stat().st_mtime_ns for path in there} == there
     assert tables(out) == whole
     assert manifest.inputs["moments"] == [1.0, 2.0]
@@ -144,22 +148,18 @@ def crawled_on(folder: Path) -> None:
     stored(folder, SITE | {"https://e.org/new": page("New", "/", "https://z.org/")}, ["https://e.org/new"])
 
 
-def test_all_processes_read_the_same_snapshot_during_a_crawl(made, whole, tmp_path, monkeypatch):
+def test_all_processes_read_the_same_snapshot_during_a_crawl(made, whole, tmp_path):
     folder = copied(made, tmp_path / "c")
-    monkeypatch.setattr(datasets, "_begin_export", after(datasets._begin_export, lambda: crawled_on(folder)))
-    export_dataset(folder, tmp_path / "out", 1.0, with_texts=True, parts=(4, 2))
+    grown = []
+
+    def watch(table, rows):
+        if not grown:
+            grown.append(crawled_on(folder))
+
+    export_dataset(folder, tmp_path / "out", 1.0, with_texts=True, parts=(4, 2), watch=watch)
+    assert grown
     assert tables(tmp_path / "out") == whole
-    monkeypatch.undo()
     assert export_dataset(folder, tmp_path / "later", 1.0).rows("urls") == len(whole["urls"]) + 2
-
-
-def after(function, then):
-    def called(*arguments):
-        result = function(*arguments)
-        then()
-        return result
-
-    return called
 
 
 def test_an_export_continued_after_a_crawl_keeps_its_numbers(made, tmp_path, whole):

@@ -1,5 +1,6 @@
 """Speed and completeness of a harvest, checked by hand, with slow code, and on synthetic webs."""
 
+import io
 import math
 import random
 
@@ -9,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_campaigns import made_campaign, made_web
-from periplus_studies.harvest import curve, harvest_of, harvest_rows, new_items, richness, round_robin, site_curves
+from periplus_studies.harvest import (
+    curve,
+    harvest_of,
+    harvest_rows,
+    new_items,
+    richness,
+    round_robin,
+    site_curves,
+    write_yield_curves,
+)
 from periplus_studies.model import Estimate
 
 
@@ -40,10 +50,17 @@ def test_the_estimated_total_equals_a_calculation_by_hand():
     found = richness(rows_of([(0, [page]) for page in range(4)], known=[8]))
     assert (found.observed, found.once, found.twice, found.pages, found.known) == (4, 4, 0, 4, 8)
     assert found.total.value == pytest.approx(8) and found.share == pytest.approx(0.5)
-    # per site: 4 missing items with a variance of 4 (1 + 4/7) + 1; the same for recent pages; the upper end adds one
+    # per site: 4 missing items with a variance of 4 (1 + 4/7) + 1; the same for recent pages
     spread = 1.959964 * math.sqrt(16 + 4 * (1 + 4 / 7) + 1)
     assert found.total.low == pytest.approx(4 + 4 * math.exp(-spread / 4))
-    assert found.total.high == pytest.approx(4 + 4 * math.exp(spread / 5))
+    # the upper end adds one missing item, 30.5 in all, but the four unread pages have at most twice as many
+    assert found.total.high == pytest.approx(3 * found.total.low) and 3 * found.total.low < 4 + 4 * math.exp(spread / 5)
+
+
+def test_an_estimate_above_the_drawing_is_named():
+    rows, out = rows_of([(0, [page]) for page in range(4)], known=[8]), io.StringIO()
+    write_yield_curves(harvest_of(rows, rows, "page"), "Yield", "", out)
+    assert "↑ band to 31" in out.getvalue()
 
 
 def test_a_completely_read_web_lacks_nothing():
@@ -95,6 +112,20 @@ def test_the_interval_contains_the_true_total_of_simulated_campaigns():
         if (found := richness(made.rows).total) is not None:
             held.append(found.low - 0.5 <= made.truth <= found.high + 0.5)
     assert len(held) >= 15 and sum(held) >= 0.9 * len(held)
+
+
+def test_the_interval_is_at_most_three_times_wide_where_half_is_read():
+    """Sites of rare rich pages and of items everywhere: 20 webs of four sites, half of each in the order of pages."""
+    rng = np.random.default_rng(3)
+    hits, number = 0, 0
+    for rich in rng.uniform(0.02, 1.0, 20):
+        web = [[[*range(i := number, number := i + int(rng.poisson(8) * (rng.random() < rich)))] for _ in range(60)]
+               for _ in range(4)]  # fmt: skip
+        pages = [(site, web[site][place]) for place in range(30) for site in range(4)]
+        total = richness(rows_of(pages, known=[60] * 4)).total
+        assert total.high <= 3 * total.low + 1e-9
+        hits += total.low <= sum(len(page) for site in web for page in site) <= total.high
+    assert hits >= 18
 
 
 def plain_round_robin(pages, known, sites):

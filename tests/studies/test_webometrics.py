@@ -2,11 +2,13 @@
 
 import math
 import sys
+from dataclasses import replace
 from itertools import combinations
 
 import networkx as nx
 import numpy as np
 import pytest
+from scipy import stats
 
 from periplus.errors import UsageError
 from periplus_studies.analyse import (
@@ -33,6 +35,7 @@ from periplus_studies.model import (
     WebFragment,
 )
 from periplus_studies.results import SurveyOrder, mark_sites, survey_of
+from periplus_studies.statistics import density_estimate, wif_estimates, wilson
 from periplus_studies.units import promote, unit_of
 from stored import page, stored
 
@@ -195,6 +198,16 @@ def test_classes_follow_the_rules(units, back, is_global, kind):
 
 def test_the_threshold_of_strong_grows_with_the_target_set():
     assert [strong_from(CompanionRules(), chosen) for chosen in (10, 60, 61, 1000)] == [3, 3, 4, 50]
+
+
+def test_waiting_pages_count_as_far_as_such_pages_answer(tmp_path):
+    """Of eight requested pages two answer; sixteen wait."""
+    paths = [f"/{place}" for place in range(23)]
+    web = {A: page("A", *paths), A + "0": page("A0", "https://hub.org/")} | {
+        A + str(place): 404 for place in range(1, 7)
+    }
+    rich = survey_of(stored(tmp_path / "c", web, [A])).harvest.richness
+    assert (rich.pages, rich.known) == (2, 2 + math.ceil(16 * (2 + 3 * 2 / 8) / (8 + 3)))
 
 
 def drawn(seed, units=60, chosen=40, documents=600, links=3000):
@@ -408,3 +421,44 @@ def test_co_links_of_a_dense_web_are_computed():
     first = [(0, place, size - 2) for place in (1, 2, 3)]
     assert [tuple(pair) for pair in co_inlinks(links, size, most=3)] == first
     assert [tuple(pair) for pair in couplings(links, size, most=3)] == first
+
+
+def half_read(seed):
+    """(a web whose pages are all fetched, the same with a random half of each site's pages)."""
+    whole, rng = drawn(seed, units=20, chosen=20, documents=800, links=2500), np.random.default_rng(seed)
+    documents = np.arange(len(whole.ids))
+    folders = {"directory": whole.unit, "host": whole.unit}
+    whole = replace(whole, **folders, fetched=documents >= 0, waiting=documents < 0)
+    fetched = np.concatenate(
+        [rng.permutation(np.arange(n := int((whole.unit == unit).sum())) < n / 2) for unit in range(20)]
+    )
+    read = fetched[whole.sources]
+    return whole, replace(whole, fetched=fetched, waiting=~fetched, sources=whole.sources[read], ends=whole.ends[read])
+
+
+def test_intervals_of_impact_factors_and_density_hold_the_values_of_whole_sites():
+    """Twenty random webs of which half was read; nineteen of twenty intervals hold, and the sample alone is too low."""
+    held, too_low, dense = [], [], []
+    for seed in range(20):
+        whole, part = half_read(seed)
+        known = np.bincount(whole.unit, minlength=20).astype(float)
+        truth = unit_figures(whole, unit_links(whole, DocumentModel.PAGE))
+        for row, all_pages, external in zip(
+            truth, wif_estimates(part, known, own=True), wif_estimates(part, known, own=False), strict=True
+        ):
+            for interval, factor in ((all_pages, row.wif), (external, row.external_wif)):
+                held.append(interval.low <= factor.value <= interval.high)
+                too_low.append(interval.value < factor.value)
+        estimate = density_estimate(part, known)
+        arcs = connectivity(unit_links(whole, DocumentModel.PAGE), whole.units, 20)[0]
+        dense.append(estimate.low <= arcs.density <= estimate.high)
+        for interval in wif_estimates(whole, known, own=True):
+            assert interval.low == pytest.approx(interval.value) == pytest.approx(interval.high)
+    assert np.mean(held) >= 0.94 and 0.4 < np.mean(too_low) < 0.6 and np.mean(dense) >= 0.9
+
+
+@pytest.mark.parametrize(("hits", "sample"), [(0, 5), (3, 10), (40, 50), (9, 9)])
+def test_wilsons_interval_agrees_with_scipy_in_a_large_population(hits, sample):
+    low, high = wilson(*(np.array([float(value)]) for value in (hits, sample, 1e12)))
+    there = stats.binomtest(hits, sample).proportion_ci(method="wilson")
+    assert (low[0], high[0]) == (pytest.approx(there.low, abs=1e-6), pytest.approx(there.high, abs=1e-6))

@@ -70,7 +70,7 @@ def charset_lie(site: Site, path: str = "/liar.html") -> None:
     page = site.add(
         Page(path, "Maják, který lže", CZECH, language="cs", charset="windows-1250", charset_in="meta"), "/"
     )
-    site.routes.exact[path] = lambda asked: Answer(body=site._body(page, 0), media_type="", headers=lie)
+    site.routes.exact[path] = lambda asked: Answer(body=site.body(page, 0), media_type="", headers=lie)
 
 
 def same_bytes(site: Site, *paths: str) -> None:

@@ -57,7 +57,7 @@ class Site:
         self.pages: dict[str, Page] = {}
         self.routes = Routes()
         self.facts = Truth()  # facts of the added faults; `truth` adds the pages
-        self._rendered: dict[tuple[str, int], bytes] = {}
+        self.rendered: dict[tuple[str, int], bytes] = {}
 
     def url(self, path: str) -> str:
         return f"http://{self.host}:{PORT}{path}"
@@ -65,7 +65,7 @@ class Site:
     def add(self, page: Page, linked_from: str | None = None) -> Page:
         """Adds a page, with a link from the page linked_from."""
         self.pages[page.path] = page
-        self.routes.exact[page.path] = lambda asked: self._page_answer(page, asked)
+        self.routes.exact[page.path] = lambda asked: self.page_answer(page, asked)
         if linked_from is not None:
             self.link(linked_from, page.path, page.title)
         return page
@@ -96,16 +96,16 @@ class Site:
     def render_all(self) -> None:
         """Renders all pages now, so that serving is cheap."""
         for page in self.pages.values():
-            self._body(page, 0)
+            self.body(page, 0)
 
-    def _body(self, page: Page, version: int) -> bytes:
+    def body(self, page: Page, version: int) -> bytes:
         key = (page.path, version)
-        if key not in self._rendered:
-            self._rendered[key] = render(page, self.host, version).encode(page.charset, "xmlcharrefreplace")
-        return self._rendered[key]
+        if key not in self.rendered:
+            self.rendered[key] = render(page, self.host, version).encode(page.charset, "xmlcharrefreplace")
+        return self.rendered[key]
 
-    def _page_answer(self, page: Page, asked: Asked) -> Answer:
-        body = self._body(page, asked.version)
+    def page_answer(self, page: Page, asked: Asked) -> Answer:
+        body = self.body(page, asked.version)
         media_type = "text/html" + (f"; charset={page.charset}" if page.charset_in in ("header", "both") else "")
         if not page.validators:
             return Answer(200, body, media_type, page.headers)

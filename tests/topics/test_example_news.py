@@ -8,7 +8,6 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-import stored as small
 from periplus.api.collection import Collection
 from periplus_demo import coastnews as demo_news
 from periplus_topics.api import portal as portals
@@ -55,9 +54,7 @@ def pages(coastnews):
 @pytest.fixture(scope="module")
 def folder(coastnews, pages, tmp_path_factory):
     folder = tmp_path_factory.mktemp("news") / "news.periplus"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "NOW", TODAY.timestamp())
-        return stored(folder, pages, coastnews.starts(""))
+    return stored(folder, pages, coastnews.starts(""), now=TODAY.timestamp())
 
 
 def test_every_post_can_be_reached(coastnews, pages):

@@ -19,7 +19,6 @@ from periplus_topics.analyse.influence import (
     gains,
     influence_of,
     lazy_greedy,
-    programme_bound,
     tighten_bound,
     value_of,
     values_of,
@@ -87,16 +86,14 @@ def test_the_selection_reaches_its_guarantee_and_bounds_are_valid(objective: Obj
 
 
 @pytest.mark.parametrize("objective", Objective)
-def test_bounds_are_valid_for_any_prices_and_the_linear_program_is_tightest(objective: Objective) -> None:
+def test_bounds_are_valid_for_any_prices_and_better_prices_tighten_them(objective: Objective) -> None:
     cover = coverage(random_cascades(3, 40, 10), objective)
     best, value = optimum(cover, 3), lazy_greedy(cover, 3).value
     for seed in range(5):
         prices = np.random.default_rng(seed).random(cover.story_count) * cover.values.max()
         assert bound_at(cover, prices, 3)[0] >= best - 1e-9
-    bound, prices = tighten_bound(cover, best_of(cover, lazy_greedy(cover, 3).sites), 3, value)
-    solved = programme_bound(cover, 3, value, prices)
-    assert solved is not None
-    assert best - 1e-9 <= max(solved, value) <= bound + 1e-6
+    bound, _ = tighten_bound(cover, best_of(cover, lazy_greedy(cover, 3).sites), 3, value)
+    assert best - 1e-9 <= bound <= bound_at(cover, best_of(cover, lazy_greedy(cover, 3).sites), 3)[0]
 
 
 def test_an_example_computed_by_hand() -> None:

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner, Result
 from lxml import etree
 
-import stored
 from newsweb import DATED, NewsRecipe, NewsWeb, news_web
 from periplus.cli.main import main
 from periplus.model.page import DateOrigin
 from periplus_topics.api.stories import ReadingRequest, choose_sites, holdout, stories_of
 from periplus_topics.model import Objective, Stories, cascades_of_stories
+from stored import stored
 
 SOURCES = {"json-ld": "json-ld", "meta": "meta", "time": "time", "url": "url", "none": "first seen"}
 
@@ -26,9 +26,7 @@ def web() -> NewsWeb:
 
 @pytest.fixture(scope="module")
 def folder(web: NewsWeb, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stored, "NOW", web.now)
-        return stored.stored(tmp_path_factory.mktemp("news") / "news.periplus", web.pages, web.starts)
+    return stored(tmp_path_factory.mktemp("news") / "news.periplus", web.pages, web.starts, now=web.now)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from lxml import etree
 
-import stored as small
 from newsweb import DAY, NewsRecipe, news_web
 from periplus.api.deleting import delete
 from periplus.cli.main import main
@@ -27,9 +26,7 @@ NOW = WEB.now
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("portal") / "news.periplus"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "NOW", NOW)
-        return stored(folder, WEB.pages, WEB.starts)
+    return stored(folder, WEB.pages, WEB.starts, now=NOW)
 
 
 @pytest.fixture
@@ -159,12 +156,10 @@ def test_a_story_keeps_its_key_when_the_collection_grows(whole, tmp_path):
     first = sorted(WEB.pages)
     late = {url for url in first if WEB.published.get(url, 0) > NOW - 28 * DAY}  # without the last days
     folder = tmp_path / "grown.periplus"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "NOW", NOW)
-        stored(folder, {url: WEB.pages[url] for url in first if url not in late}, WEB.starts)
-        portals.create(folder, Portal("coast", "The coast", NOW))
-        before = {page.url: entry.key for entry in edition(folder).entries for page in entry.story.pages}
-        stored(folder, WEB.pages, WEB.starts)
+    stored(folder, {url: WEB.pages[url] for url in first if url not in late}, WEB.starts, now=NOW)
+    portals.create(folder, Portal("coast", "The coast", NOW))
+    before = {page.url: entry.key for entry in edition(folder).entries for page in entry.story.pages}
+    stored(folder, WEB.pages, WEB.starts, now=NOW)
     after = {page.url: entry.key for entry in edition(folder).entries for page in entry.story.pages}
     assert len(set(after.values())) > len(set(before.values()))
     assert {url: after[url] for url in before if url in after} == {

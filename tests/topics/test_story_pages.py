@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import stored
 from newsweb import NewsRecipe, NewsWeb, news_web
 from periplus.api.deleting import delete
 from periplus.model.collection import Deletion
@@ -17,6 +16,7 @@ from periplus_topics.analyse import articles, stories
 from periplus_topics.api import story_pages
 from periplus_topics.api.stories import stories_of
 from periplus_topics.api.story_pages import VERSION, Readings, StoredReadings, stored_readings
+from stored import stored
 
 LATE = 3  # stories and sites of the second run
 
@@ -27,9 +27,8 @@ def web() -> NewsWeb:
 
 
 @pytest.fixture
-def folder(web: NewsWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(stored, "NOW", web.now)
-    return stored.stored(tmp_path / "news.periplus", web.pages, web.starts[LATE:])
+def folder(web: NewsWeb, tmp_path: Path) -> Path:
+    return stored(tmp_path / "news.periplus", web.pages, web.starts[LATE:], now=web.now)
 
 
 @pytest.fixture
@@ -64,7 +63,7 @@ def test_a_second_call_reads_no_page_and_has_the_same_result(folder, read_urls):
 def test_after_a_run_only_new_and_neighbouring_pages_are_read(web, folder, read_urls):
     before = stories_of(folder)
     read_urls.clear()
-    stored.stored(folder, web.pages, web.starts[:LATE])
+    stored(folder, web.pages, web.starts[:LATE], now=web.now)
     after = stories_of(folder)
     assert after.pages > before.pages
     assert after.pages - before.pages <= len(read_urls) < after.pages / 2

@@ -118,6 +118,15 @@ def test_the_best_waiting_page_is_next(name, seed):
         queue.read(best, rng.random(), [Pointer(target, "", rng.random()) for target in targets])
 
 
+def test_the_best_page_of_a_host_depends_on_pages_read_elsewhere():
+    queue = PageQueue(lambda seen, numbers: numbers * (1.0 if seen.read else -1.0))
+    queue.start([url("a", 0), url("b", 1), url("b", 2)])
+    assert queue.peek(B) == url("b", 1)
+    queue.drop(url("a", 0))
+    queue.read(url("a", 0), 1.0, [])
+    assert queue.peek(B) == url("b", 2)
+
+
 def test_after_scoring_all_pages_the_weighed_order_returns_the_best():
     queue = PageQueue(expected_relevance)
     random_history(queue, 7, steps=25)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import stored as small
 from interface import client, token_of
 from newsweb import NewsRecipe, news_web
 from periplus.cli.main import main
@@ -33,9 +32,7 @@ DECIDE, DO = f"{PORTAL}/decide", f"{PORTAL}/do"
 def built(tmp_path_factory):
     """A news web with a portal that publishes approved stories, built once."""
     where = tmp_path_factory.mktemp("portals")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "NOW", WEB.now)
-        stored(where / "n.periplus", WEB.pages, WEB.starts)
+    stored(where / "n.periplus", WEB.pages, WEB.starts, now=WEB.now)
     portals.create(where / "n.periplus", Portal("coast", "The coast", WEB.now, sites=4, approve=True))
     portals.build(where / "n.periplus", "coast", None, WEB.now)
     return where

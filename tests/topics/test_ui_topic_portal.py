@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from served_interface import served
 
-import stored as small
 from browser import Browser
 from newsweb import NewsRecipe, news_web
 from periplus.api.collection import Collection
@@ -27,10 +26,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A news web with a portal that waits for approval, and a topic of two stories."""
-    monkeypatch.setattr(small, "NOW", WEB.now)
-    collection = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts)
+    collection = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts, now=WEB.now)
     with Collection(collection) as kept:
         first = [url for url, number in WEB.story_of.items() if number == 0][:3]
         train_topic(kept, TopicOrder("first", first))

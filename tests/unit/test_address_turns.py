@@ -178,7 +178,7 @@ def test_entries_of_a_killed_process_are_removed(tables) -> None:
 
 def test_entries_of_an_earlier_boot_are_deleted(tables, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     boot = tmp_path / "boot_id"
-    monkeypatch.setattr(addresses, "_BOOT_ID", boot)
+    monkeypatch.setattr(addresses, "BOOT_ID", boot)
     boot.write_text("one")
     first = tables(100)
     first.enter(A, "s1.test")

@@ -60,6 +60,7 @@ def test_ours_fragments_that_scripts_or_other_media_types_interpret_are_not_brok
     ("directive", "found"),
     [
         ("text=first", True),
+        ("text=the%20first", True),
         ("text=FIRST%20block%20second", True),
         ("text=second,end", True),
         ("text=end,second", False),

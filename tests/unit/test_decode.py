@@ -76,6 +76,11 @@ def test_ours_a_false_declaration_of_utf_8_is_ignored():
     assert (charset, CZECH in text) == (Charset("windows-1250", "meta", "utf-8"), True)
 
 
+def test_chinese_whose_bytes_are_also_valid_utf_8_stays_as_declared():
+    body = "泰山石头透水".encode("gbk")
+    assert body.decode("utf-8") and decode(body, "gbk", "text/html") == ("泰山石头透水", Charset("gbk", "header"))
+
+
 def test_utf_8_with_a_few_invalid_bytes_stays_utf_8():
     cut = CZECH.encode()[:2]  # ends inside a character
     assert decode(b"abc" + CZECH.encode() + cut, "utf-8", "text/html") == (

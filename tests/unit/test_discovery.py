@@ -67,6 +67,7 @@ def test_candidates_outside_depth_or_scope_name_the_rule():
     assert (deep.reason, deep.rule) == (Reason.DEPTH, "max-depth 1")
     assert far.reason is Reason.SCOPE
     assert far.rule
+    assert deep.hops == far.hops == 0
     assert (
         seen.of_sitemap(read_sitemap(b"<urlset><url><loc>http://a.test/s</loc></url></urlset>", HOME + "sitemap.xml"))[
             0

@@ -65,7 +65,7 @@ def test_each_page_has_its_degree_of_similarity():
 
 def near(heads, texts, threshold=0.8):
     found = [shingles(text) for text in texts]
-    return near_heads(heads, sketches(texts), found.__getitem__, threshold)
+    return near_heads(heads, sketches(map(shingles, texts)), found.__getitem__, threshold)
 
 
 ESSAY = " ".join(f"word{number % 83} of{number}" for number in range(150))

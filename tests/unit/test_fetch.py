@@ -210,6 +210,7 @@ def test_a_challenge_in_place_of_the_page_is_a_bot_wall_of_its_service(status, f
         (200, {"x_dd_b": "3", "x_kpsdk_ct": "t"}, b"<h1>News</h1>", Reason.OK),
         (200, {}, b"<script>window._cf_chl_opt={}</script> captcha-delivery.com/ window._pxAppId", Reason.OK),
         (200, {}, b'<pre>&lt;script id="anubis_challenge"</pre>', Reason.OK),
+        (200, {}, ANUBIS + b" " * 40_000, Reason.OK),
         (404, {}, b"<h1>No page about Sucuri firewalls</h1>", Reason.NOT_FOUND),
     ],
 )

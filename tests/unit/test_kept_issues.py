@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from periplus.api.homes import home_of
 from periplus.api.positions import issues_of
 from periplus.model.audit import FaultDecision, FaultNote, Issue
 from periplus.settings import Settings
+from periplus.store import site_rows
 from periplus.store.column_files import ISSUES
 from periplus.store.sqlite.listing import SqliteReader
 from stored import page, stored
@@ -115,3 +118,27 @@ def test_the_report_of_an_unchanged_collection_is_read(place: Path) -> None:
     mark(place)
     (place / REPORT_TEXT).write_bytes((place / REPORT_TEXT).read_bytes()[:-40])
     assert "One title" in report(place)  # a damaged file
+
+
+def test_the_links_of_a_page_are_read_once_for_the_words_of_its_issues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = {
+        HOME: page("Home of lanterns", "/a#no", "/b#no"),
+        f"{HOME}a": page("Oil", "/b#no"),
+        f"{HOME}b": page("Wick", "/a#no"),
+    }
+    place = stored(tmp_path / "e.periplus", web, [HOME])
+    asked: list[list[int]] = []
+    read = site_rows.anchors_of
+
+    def recorded(reader: SqliteReader, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
+        listed = list(pairs)
+        asked.append([source for source, _ in listed])
+        return read(reader, listed)
+
+    monkeypatch.setattr(site_rows, "anchors_of", recorded)
+    broken = [issue for issue in issues(place) if issue.code == "broken-fragment"]
+    assert len(broken) == 4 and all(issue.anchor for issue in broken)
+    sources = next(pages for pages in asked if len(pages) == 4)
+    assert len([source for source, _ in groupby(sources)]) == len(set(sources)) == 3

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from periplus.api.secrets import secret_of
+from periplus.errors import UsageError
 from periplus.masking import masked_command, masked_setting
 
 
@@ -54,3 +60,12 @@ def test_the_secrets_of_a_command_are_masked(words, masked):
 def test_the_value_of_a_header_is_masked_in_a_command():
     words = ("crawl", "u", "--header", "h X-Key: s3cret", "--header=h X-Key: env:KEY")
     assert masked_command(words) == ("crawl", "u", "--header", "h X-Key: ***", "--header=h X-Key: env:KEY")
+
+
+def test_a_secret_is_read_from_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {("proxy", "me"): "s3cret"}
+    monkeypatch.setitem(sys.modules, "keyring", SimpleNamespace(get_password=lambda *name: known.get(name)))
+    monkeypatch.setitem(sys.modules, "keyring.errors", SimpleNamespace(KeyringError=OSError))
+    assert secret_of("keyring:proxy/me", Path(), "--auth") == "s3cret"
+    with pytest.raises(UsageError, match="nothing for proxy/you"):
+        secret_of("keyring:proxy/you", Path(), "--auth")

@@ -35,7 +35,7 @@ def edited(text, seed, edits):
 
 def groups(texts, threshold=0.8):
     found = [shingles(text) for text in texts]
-    return near_groups(sketches(texts), found.__getitem__, threshold=threshold)
+    return near_groups(sketches(map(shingles, texts)), found.__getitem__, threshold=threshold)
 
 
 def twin_shingles(text):
@@ -84,7 +84,7 @@ def test_a_script_without_spaces_is_compared_by_characters():
 def test_thousands_of_similar_pages_are_grouped_in_near_linear_time():
     base, asked = essay(1), []
     texts = [base if place % 2 else essay(place + 10, 60) for place in range(3000)]
-    known = sketches(texts)
+    known = sketches(map(shingles, texts))
 
     def shingles_of(page):
         asked.append(page)

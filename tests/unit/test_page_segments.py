@@ -20,7 +20,7 @@ from periplus.api.page_segments import segments_at, sums_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.tables import ALL_URLS, EXPORTS, Column, ColumnKind, with_segments
-from periplus.store.sqlite.tables import computed_database, condition
+from periplus.store.tables import computed_database, condition
 from periplus.urls.canonical import url_id
 from periplus_postgres.moving import move
 from stored import page, stored
@@ -156,7 +156,7 @@ def test_conditions_of_rules_equal_those_of_filters(kind, texts):
         ColumnKind.BOOLEAN: [0, 1, None],
         ColumnKind.REAL: [0.0, 0.5, 2.0, None],
     }[kind]
-    connection = computed_database((table, [(value,) for value in values]))
+    connection = computed_database((table, [(value,) for value in values])).connection
     for text in texts:
         where, given = condition(table, "value", text)
         found = [value for (value,) in connection.execute(f"SELECT value FROM it WHERE {where}", given)]

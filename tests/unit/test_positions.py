@@ -4,6 +4,7 @@ import inspect
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from audited import table_of
 from periplus.analyse.audit import issue_kinds
 from periplus.api import positions
-from periplus.api.homes import open_reader
 from periplus.api.positions import issues_with_positions, locate_issues
 from periplus.cli.main import main
 from periplus.document import header_checks, html, static_checks
@@ -23,6 +23,7 @@ from periplus.document.positions import PageSource, positions_of
 from periplus.model.audit import Issue, Severity, SharedCause
 from periplus.model.web import Url
 from periplus.present.issues import gcc, place_of, sarif
+from periplus.urls.canonical import resolve, url_id
 from stored import page, stored
 
 HOME = Url("https://e.org/a/")
@@ -110,6 +111,15 @@ def test_the_right_one_of_several_links_to_a_target_is_found():
     assert [place and place[0] for place in places(source, *asked)] == [1, 2, 3, 3, 4, None, None, None]
 
 
+@pytest.mark.parametrize("written", ["b", "b%20c", "é", "b c"])
+def test_links_with_fragments_are_found_however_the_fragment_is_written(written):
+    """Only fragments that resolving may change are resolved."""
+    source = f'<a href="/gone#a">A</a><a href="/gone">None</a>\n<a href=" /gone#{written} ">B</a>'
+    fragment = resolve(f"#{written}", Url(GONE))[1]
+    asked = issue("broken-fragment", GONE, cause=f"{GONE}#{fragment}")
+    assert places(source, asked) == [(2, 1)]
+
+
 def test_links_in_css_and_markdown_have_positions():
     sheet = "/* url(/ok) */\nbody { background: url('/gone') }"
     assert places(sheet, issue("broken-resource", GONE), media_type="text/css") == [(2, 25)]
@@ -156,29 +166,28 @@ def test_positions_of_stored_pages_are_in_every_output_format(folder):
     assert all(run["tool"]["driver"]["rules"][one["ruleIndex"]]["id"] == one["ruleId"] for one in run["results"])
 
 
-def test_a_page_is_read_once_for_all_its_issues(folder, monkeypatch):
-    monkeypatch.setattr(positions, "_PAGES", 1)
-    read = []
-    monkeypatch.setattr(positions, "_source", lambda reader, url: read.append(url))
-    pages = [HOME, "https://e.org/a/b"]
+def test_a_page_is_read_once_for_all_its_issues(monkeypatch):
+    monkeypatch.setattr(positions, "PAGES_AT_ONCE", 1)
+    read, pages = [], [HOME, "https://e.org/a/b"]
+    reader = SimpleNamespace(read_as=read.append, body=lambda page: None)
     issues = [Issue(code, Severity.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
-    with open_reader(folder) as reader:
-        located = list(locate_issues(reader, table_of(issues)))
+    located = list(locate_issues(reader, table_of(issues)))
     assert located == [replace(issue, cause=issue.url) for issue in issues]
-    assert read == pages
+    assert read == list(map(url_id, pages))
 
 
-def test_a_page_with_issues_of_its_header_only_is_not_read(folder, monkeypatch):
+def test_a_page_with_issues_of_its_header_only_is_not_read():
     assert set(re.findall(r'StaticNote\("([a-z-]+)"', inspect.getsource(header_checks))) == HEADER_CODES
-    monkeypatch.setattr(positions, "_source", None)
     issues = [issue(code) for code in sorted(HEADER_CODES)]
-    assert issues_with_positions(folder, issues) == issues
+    found = locate_issues(None, table_of(issues))
+    assert sorted((issue.code, issue.line) for issue in found) == [(issue.code, 0) for issue in issues]
 
 
 def test_kinds_of_issues_of_whole_pages_have_no_position():
     noted = set(re.findall(r'"([a-z-]+)"', inspect.getsource(static_checks)))
     assert not positions.WHOLE_PAGE_CODES & (noted | positions_in_source.ISSUE_SELECTORS.keys())
-    assert not [code for code in positions.WHOLE_PAGE_CODES if issue_kinds()[code].caused_by is SharedCause.TARGET]
+    of_links = {code for code in positions.WHOLE_PAGE_CODES if issue_kinds()[code].caused_by is SharedCause.TARGET}
+    assert of_links == {"near-duplicate"}, "its other page need not be linked"
 
 
 def test_pages_that_are_not_stored_have_no_positions(folder):

@@ -177,9 +177,10 @@ def test_truncated_xml_is_completed():
 
 def test_the_policy_comes_first_in_xhtml():
     space = 'xmlns="http://www.w3.org/1999/xhtml"'
-    text = f'<html {space}><base href="/b/"/><script>a</script><p><a href="x&amp;y">t</a></p></html>'
+    head = '<base href="/b/"/><meta http-equiv="refresh" content="0"/><script>a</script>'
+    text = f'<html {space}>{head}<p><a href="x&amp;y">t</a></p></html>'
     policy = '<meta http-equiv="Content-Security-Policy" content="p"/>'
-    changed = f'<html {space}><head>{policy}</head><base/><p><a href="[x&amp;y]">t</a></p></html>'
+    changed = f'<html {space}><head>{policy}</head><base/><meta content="0"/><p><a href="[x&amp;y]">t</a></p></html>'
     assert xml(text, "p") == changed
 
 

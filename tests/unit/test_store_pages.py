@@ -12,7 +12,19 @@ import pytest
 
 from contracts.crawl_values import batch, candidate, completion, state
 from periplus.errors import NoCollection, StoreError
-from periplus.model.page import BadLink, Blocks, Charset, Digests, Document, Link, LinkKind, Links, Position
+from periplus.model.page import (
+    BadLink,
+    Block,
+    BlockKind,
+    Blocks,
+    Charset,
+    Digests,
+    Document,
+    Link,
+    LinkKind,
+    Links,
+    Position,
+)
 from periplus.model.visit import Cut, Fetched, Headers, Reason, Redirected
 from periplus.settings import Budget, Settings, Storage
 from periplus.store.sqlite import schema
@@ -132,9 +144,11 @@ def test_a_body_that_was_not_read_has_its_content_length(writer):
 @pytest.mark.parametrize(("bodies", "texts"), [(True, False), (False, True), (False, False)])
 def test_settings_decide_what_is_stored(tmp_path, bodies, texts):
     writer = StoreWithWorker(tmp_path, Storage(keep_bodies=bodies, keep_text=texts))
-    writer.page("", b"<p>here", "here")
-    writer.page("2", b"<p>here", "here")
+    blocks = Blocks.of([Block(BlockKind.PARAGRAPH, "here", "p")])
+    for path in ("", "2"):
+        writer.put((path, Fetched(200, Headers(), b"<p>here"), replace(document(b"<p>here", "here"), blocks=blocks)))
     assert writer.contents.body(url_id(HOME)) == (b"<p>here" if bodies else None)
+    assert [blocks is not None for (blocks,) in writer.rows("SELECT blocks FROM body")] == [texts] * (bodies or texts)
     assert writer.contents.text(url_id(HOME + "2")) == ("here" if texts else None)
     assert writer.rows("SELECT count(*) FROM body") == [(int(bodies or texts),)]
     writer.store.close()

@@ -16,7 +16,7 @@ from periplus.model import tables
 from periplus.model.tables import EXPORTS, LINKS, VIEWS, Column, ColumnKind
 from periplus.store.reader import PageFilter
 from periplus.store.sqlite import listing, reading
-from periplus.store.sqlite.tables import BROWSABLE_TABLES, TableQuery, computed_database, condition, rows_of
+from periplus.store.tables import BROWSABLE_TABLES, TableQuery, computed_database, condition, rows_of
 from stored import page, stored
 
 TESTS = Path(__file__).parent.parent

@@ -203,7 +203,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def paths(folder: Path) -> list[str]:
     """A URL path of each route that shows a page."""
-    app = application(AppState(places([folder]), Locks(), COMMANDS))._app
+    app = application(AppState(places([folder]), Locks(), COMMANDS)).app
     routes = [route for route in app.routes if isinstance(route, Route) and "GET" in (route.methods or ())]
     found = [route.path for route in routes if not NO_PAGES.search(route.path)]
     return [re.sub(r"\{(\w+)(?::\w+)?\}", lambda name: VALUES.get(name[1], "x"), path) for path in found]

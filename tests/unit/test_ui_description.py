@@ -46,7 +46,7 @@ def described(asking: TestClient) -> dict[str, dict[str, dict[str, object]]]:
 
 
 def test_every_route_is_described(asking: TestClient) -> None:
-    app = asking.app._app  # within the guard
+    app = asking.app.app  # within the guard
     there = {route.path for route in app.routes if "GET" in (route.methods or ())}
     assert set(described(asking)["paths"]) == there - {
         LOGIN,

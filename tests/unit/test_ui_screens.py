@@ -423,7 +423,7 @@ def test_many_watchers_share_a_rendered_part(folder):
         made.append(1)
         return f"picture {len(made)}"
 
-    request = type("Asked", (), {"path_params": {"name": "e"}, "app": client(folder).app._app})()
+    request = type("Asked", (), {"path_params": {"name": "e"}, "app": client(folder).app.app})()
     assert {live._part(request, "live e", make) for _ in range(50)} == {"picture 1"}
     assert live._part(request, "survey e", make) == "picture 2", "each screen has its own"
 

@@ -15,7 +15,7 @@ import pytest
 from interface import client
 from periplus.api.tables import FACETS_S, TABLES, Browser, TableQuery
 from periplus.errors import UsageError
-from periplus.store.sqlite.tables import BROWSABLE_TABLES, condition
+from periplus.store.tables import BROWSABLE_TABLES, condition
 from periplus.ui.tables import SCREENS
 from stored import page, stored
 
@@ -193,14 +193,14 @@ def test_a_large_collection_shows_the_same_rows(folder, query, monkeypatch):
     """The limits are so small that this collection exceeds them."""
     whole = rows(folder, f"links?{query}&per=500")
     for name, value in (("LARGE", 1), ("FEW", 2), ("SAMPLE_ROWS", 2), ("MOST_COUNTED_ROWS", 3)):
-        monkeypatch.setattr(f"periplus.store.sqlite.tables.{name}", value)
+        monkeypatch.setattr(f"periplus.store.tables.{name}", value)
     assert rows(folder, f"links?{query}&per=500") == whole
     found = client(folder).get(f"/c/e/t/links?{query}&format=json").json()["count"]
     assert found == ({"rows": len(whole), "capped": False} if len(whole) < 2 else {"rows": 2, "capped": True})
     pages = client(folder).get("/c/e/t/pages?format=json&per=500").json()
     assert pages["count"] == {"rows": 3, "capped": True}
     assert len(pages["rows"]) == 6
-    monkeypatch.setattr("periplus.store.sqlite.tables.FEW", 4)  # the first query also returns the rows
+    monkeypatch.setattr("periplus.store.tables.FEW", 4)  # the first query also returns the rows
     assert [rows(folder, f"links?{query}&per=2&at={at}") for at in (1, 2, 3)] == [whole[:2], whole[2:4], whole[4:6]]
 
 

@@ -163,6 +163,7 @@ def test_feeds_and_other_xml_are_read():
         b'xlink:href="z">w</p></book>'
     )
     assert [link.target[-5:] for link in document(book, "text/xml").links] == ["b.xsl", "dir/z"]
+    assert document(b"<svg xml:lang='CS'><title>T</title></svg>", "image/svg+xml").language == "cs"
 
 
 @pytest.mark.parametrize(
@@ -179,6 +180,10 @@ def test_feeds_and_other_xml_are_read():
             "http://h.example/n/"),
         ("<rss><channel><title>t</title><item><description>{text}</description></item></channel></rss>",
             "http://a.example/dir/"),
+        ((
+"<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns='http://purl.org/rss/1.0/'>"
+"<channel xml:base='/x/'/><item><description>{text}</description></item></r:RDF>"
+), "http://a.example/x/"),
         ((
 "<rss xml:base='/x/'><channel><link>/n/</link><item><link>/i/</link><description>"
 "{text}</description></item></channel></rss>"

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from periplus.urls.aliases import AliasPage, find_aliases
+from periplus.urls.aliases import AliasPage, Difference, find_aliases, is_well_known
 from periplus.urls.canonical import canonical, url_id
 
 
@@ -160,3 +160,8 @@ def test_the_order_of_pages_does_not_matter():
 def test_the_reason_names_the_page():
     (merger,) = find_aliases([page(HOME), page("http://e.org/")], frozenset(), links_as({}))
     assert merger.why == "same bytes as https://e.org/"
+
+
+def test_parameters_of_sessions_and_campaigns_are_well_known():
+    session, campaign, page = (Difference("parameter", name) for name in ("PHPSESSID", "utm_source", "page"))
+    assert is_well_known({session, campaign}) and not is_well_known({session, page})

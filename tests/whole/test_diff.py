@@ -48,7 +48,7 @@ def story(tmp_path_factory):
         site.link(HOME, path, "Straight there")
         server.bump("a.test", HOME)
         refreshed(folder)
-        site.routes.exact[gone] = lambda asked: site._page_answer(page, asked)
+        site.routes.exact[gone] = lambda asked: site.page_answer(page, asked)
         site.pages[renamed].title = old_title
         server.bump("a.test", renamed)
         refreshed(folder)

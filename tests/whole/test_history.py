@@ -60,7 +60,7 @@ def shake(site, server, rng, turn):
             moved = Answer(301, b"", "", (("Location", rng.choice(paths)),))
             site.routes.exact[path] = lambda asked, moved=moved: moved
         else:
-            site.routes.exact[path] = lambda asked, page=page: site._page_answer(page, asked)
+            site.routes.exact[path] = lambda asked, page=page: site.page_answer(page, asked)
         server.bump(site.host, path)
     site.add(Page(f"/new-{turn}.html", "New", ("Lately come.",)), linked_from=rng.choice(["/", *paths]))
     server.bump(site.host, "/")

@@ -17,7 +17,7 @@ import periplus
 from periplus.api.collection import Collection
 from periplus.document.sitemaps import read_sitemap
 from periplus.errors import UsageError
-from periplus.present.map_xml import NAMESPACE, schema
+from periplus.present.map_xml import NAMESPACE, USUAL_VALUES, schema
 from testweb import GraphRecipe, Page, Site, content, faults, graph_site, serve
 
 PAGES = 40
@@ -55,6 +55,8 @@ def test_json_has_every_page_once(site: Collection) -> None:
 def test_xhtml_pdf_and_svg_are_valid(site: Collection) -> None:
     mapped, page, paper, chart = site.map(), io.BytesIO(), io.BytesIO(), io.StringIO()
     mapped.write_xhtml(page)
+    mapped.write_xhtml(usual := io.BytesIO(), values=USUAL_VALUES)
+    assert page.getvalue() == usual.getvalue()
     mapped.write_pdf(paper)
     mapped.write_svg(chart, by="size")
     assert etree.fromstring(page.getvalue()).tag == "{http://www.w3.org/1999/xhtml}html"

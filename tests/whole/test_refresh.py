@@ -125,7 +125,7 @@ def test_other_bytes_with_the_same_text_leave_no_history(tmp_path):
         left, first = crawled(tmp_path / "c", server, "a.test", delay_s=0.0)
         for page in site.pages.values():
             page.head = '<meta name="token" content="another each time">'
-        site._rendered.clear()
+        site.rendered.clear()
         end = refreshed(left.folder)
     assert found(end) == {"unchanged": first.counts.fetched}
     assert left.ask("SELECT count(*) FROM page_history") == [(0,)]
@@ -156,7 +156,7 @@ def test_new_pages_are_added_removed_links_closed_and_gone_pages_kept(tmp_path):
         assert left.ask(was, gone_url) == [("ok", 200, 2)]
 
         page = site.pages[gone]
-        site.routes.exact[gone] = lambda asked: site._page_answer(page, asked)
+        site.routes.exact[gone] = lambda asked: site.page_answer(page, asked)
         end = refreshed(left.folder)
     assert found(end) == {"back": 1, "unchanged": len(site.pages) - 1}
     assert left.ask("SELECT count(*) FROM freshness WHERE gone_since IS NOT NULL") == [(0,)]
@@ -206,7 +206,7 @@ def test_a_temporary_failure_is_retried(tmp_path):
 
     def reply(asked):
         tries.append(asked)
-        return Answer(500, b"", "text/html") if len(tries) == 2 else site._page_answer(page, asked)
+        return Answer(500, b"", "text/html") if len(tries) == 2 else site.page_answer(page, asked)
 
     site.routes.exact[path] = reply
     with serve(site) as server:

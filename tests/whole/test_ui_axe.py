@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 from served_interface import served
 
-import stored as small
 from browser import Browser
 from newsweb import NewsRecipe, news_web
 from periplus.api.collection import Collection
@@ -145,9 +144,7 @@ def _topic(folder: Path) -> None:
 
 def _portal(folder: Path) -> None:
     web = news_web(NewsRecipe(seed=4, sites=9, stories=6, singles=4, days=20))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small, "NOW", web.now)
-        stored(folder, web.pages, web.starts)
+    stored(folder, web.pages, web.starts, now=web.now)
     portals.create(folder, Portal("coast", "The coast", web.now, sites=4, approve=True))
     portals.build(folder, "coast", None, web.now)
     portals.edit(folder, portals.find_portal(folder), _entry(folder), portals.Edit("Back.", GIF, "A buoy"), web.now)

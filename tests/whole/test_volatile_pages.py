@@ -100,7 +100,7 @@ def test_only_possibly_volatile_pages_are_requested_twice(shop):
     site, left, server = shop
     before = len(server.log)
     site.site.pages["/"].paragraphs = ("Boats and what belongs to them.",)
-    site.site._rendered.clear()
+    site.site.rendered.clear()
     refreshed(left.folder)
     asked = [entry.target for entry in list(server.log)[before:]]
     assert asked.count("/") == 1

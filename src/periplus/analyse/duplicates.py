@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import xxhash
 
+from periplus.document.utf8 import hash_words
 from periplus.model.arrays import Ints, Ints32, Unsigned64
 from periplus.model.duplicates import Contender, Duplicate, DuplicateGroup, Ground, Likeness, SameText
 from periplus.model.web import UrlId
@@ -98,7 +98,8 @@ def shingles(text: str) -> Hashes:
     count = len(words) - SHINGLE_WORDS + 1
     if count < 1:
         return np.zeros(0, np.uint64)
-    hashes = np.fromiter(map(_word_hash, words), np.uint64, len(words))
+    hashes = np.empty(len(words), np.uint64)
+    hash_words(" ".join(words).encode("utf-8", "surrogatepass"), hashes.data)
     mixed = np.zeros(count, np.uint64)
     for place in range(SHINGLE_WORDS):
         mixed = (mixed * _ODD) ^ hashes[place : place + count]
@@ -106,13 +107,6 @@ def shingles(text: str) -> Hashes:
     mixed *= _MIX
     mixed ^= mixed >> np.uint64(32)
     return np.unique(mixed)
-
-
-def _hash(text: str) -> int:
-    return xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
-
-
-_word_hash = lru_cache(maxsize=65_536)(_hash)
 
 
 def sketch(hashes: Hashes) -> Hashes:
@@ -135,11 +129,10 @@ def sketch(hashes: Hashes) -> Hashes:
     return least
 
 
-def sketches(texts: Iterable[str]) -> Sketches:
-    """The sketch of each text, in order. 200 us for a page of 4,000 characters, mostly for hashing words."""
+def sketches(pages: Iterable[Hashes]) -> Sketches:
+    """The sketch of each page, in order. pages: the shingles of each."""
     rows, counts = [], []
-    for text in texts:
-        hashes = shingles(text)
+    for hashes in pages:
         counts.append(len(hashes))
         rows.append(sketch(hashes) if len(hashes) else np.full(BINS, _EMPTY))
     return Sketches(np.array(rows, np.uint64).reshape(-1, BINS), np.array(counts, np.int32))

@@ -122,7 +122,7 @@ def _is_below(url: str, folder: str) -> bool:
 
 
 def value_test(column: Column, text: str, where: str = "") -> Test:
-    """A condition on a column's value, written as in table filters (`store.sqlite.tables.condition`): `404`, `4xx`,
+    """A condition on a column's value, written as in table filters (`store.tables.condition`): `404`, `4xx`,
     `100..200`, `~part`, `-` for no value, `!` for negation. Raises UsageError.
     """
     if text.startswith("!"):

@@ -39,8 +39,8 @@ _TAG_NAME = re.compile(rb"</?([a-zA-Z][a-zA-Z0-9]*)")
 KINDS_MOST = 1_024  # kinds of pages: their overlaps take at most 8 MB
 RARE_PAGES = 16  # a column with at most this many pages is rare
 RARE_SHARE = 64  # one in this many pages: also rare, since looking at its pages is cheaper than more kinds
-_TRIALS = 60  # sets of columns tried as common; each reads all columns of all pages
-_FIRST_LOOK = 64  # pages of a kind that are tried before all of them
+TRIALS = 60  # sets of columns tried as common; each reads all columns of all pages
+FIRST_LOOK = 64  # pages of a kind that are tried before all of them
 # Equality of columns is tested by sums of random numbers drawn for their pages: 128 bits, so a false match has a
 # probability below 2^-80 for ten million columns. The seed is fixed, so equal sites give equal results.
 _SEED = 20130501
@@ -271,7 +271,7 @@ def _kinds(rows: Rows, sizes: Ints, count: int) -> tuple[Mask, Ints32]:
     order = order[sizes[order] > max(RARE_PAGES, len(rows) // RARE_SHARE)]
     steps = np.searchsorted(-sizes[order], [-(len(rows) >> halving) for halving in range(1, 8)])
     batches = [batch for batch in np.split(order, np.unique(steps)) if len(batch)][::-1]
-    for _ in range(_TRIALS):
+    for _ in range(TRIALS):
         if not batches:
             break
         batch = batches.pop()
@@ -361,7 +361,7 @@ def nearest(index: Index, page: int, live: Mask, duplicates: int) -> tuple[int, 
 def _first(index: Index, kind: int, least_whole: int, among: Mask) -> int:
     """The first page of a kind among these with a whole of at least least_whole; -1 if there is none."""
     members = index.members[kind]
-    for begin, end in ((0, _FIRST_LOOK), (_FIRST_LOOK, len(members))):
+    for begin, end in ((0, FIRST_LOOK), (FIRST_LOOK, len(members))):
         pages = members[begin:end]
         pages = pages[among[pages] & (index.wholes[pages] >= least_whole)]
         if len(pages):

@@ -78,6 +78,7 @@ SOFT_404_PAGES = 200_000  # short pages whose title and heading are searched for
 _BLOCK = 10_000  # pages converted to columns at a time
 _NO_HASHES = np.zeros(0, np.uint64)
 _NO_PLACES: Mapping[str, FragmentVerdict] = {}
+_ABSENT = (FragmentVerdict.MISSING, FragmentVerdict.TEXT_MISSING)
 Scalar = TypeVar("Scalar", bound=np.generic)
 _IS_SETTLED = np.array([reason in COMPLETE_REASONS for reason in REASONS])
 _KINDS = {kind.value: place for place, kind in enumerate(LinkKind)}
@@ -428,7 +429,7 @@ def _fragments(
     evidence: UrlEvidence | None,
     notes: list[str],
 ) -> Iterator[tuple[int, str, FragmentVerdict]]:
-    """(link index, fragment, verdict) of links with a fragment, following redirects.
+    """(link index, fragment, verdict) of links whose fragment is absent, following redirects.
 
     Reads each target's body once. For targets without a stored body it takes the verdicts of checks, if any.
     """
@@ -446,10 +447,13 @@ def _fragments(
         find = _places_of_page(reader, contents, ends.get(target, target))
         if find is None:
             find = looks.get(evidence.way(target).end, {}).get if evidence is not None else _NO_PLACES.get
+        verdicts: dict[str, FragmentVerdict | None] = {}  # many pages link to one place
         for source, _, kind, position, fragments in rows:
-            row = _row_of(links, source, target, kind, position)
-            for fragment in fragments.split(" ") if row >= 0 else ():
-                if (verdict := find(fragment)) is not None:
+            for fragment in fragments.split(" "):
+                if fragment not in verdicts:
+                    verdicts[fragment] = find(fragment)
+                verdict = verdicts[fragment]
+                if verdict in _ABSENT and (row := _row_of(links, source, target, kind, position)) >= 0:
                     yield row, fragment, verdict
 
 
@@ -463,8 +467,10 @@ def _places_of_page(
         return None
     names = anchors_of_body(body, media_type, charset)
     text = cache(lambda: contents.text(UrlId(page)))
-    return lambda fragment: fragment_verdict(
-        fragment, names, text=text() if DIRECTIVE in fragment else None, media_type=media_type
+    return cache(  # many links of a site have the same fragment
+        lambda fragment: fragment_verdict(
+            fragment, names, text=text() if DIRECTIVE in fragment else None, media_type=media_type
+        )
     )
 
 
@@ -539,8 +545,11 @@ def with_anchors(reader: CollectionReader, kind: KindIssues, ids: Ints) -> KindI
     """Adds the anchor texts of the links. ids: URL ids by index."""
     if not kind.are_links:
         return kind
-    pairs = zip(ids[kind.pages].tolist(), ids[kind.related].tolist(), strict=True)
-    return dataclasses.replace(kind, anchors=texts(site_rows.anchors_of(reader, pairs), len(kind)))
+    order = np.argsort(kind.pages, kind="stable")  # the links of a page are read once
+    pairs = zip(ids[kind.pages[order]].tolist(), ids[kind.related[order]].tolist(), strict=True)
+    anchors = np.empty(len(kind), np.object_)
+    anchors[order] = texts(site_rows.anchors_of(reader, pairs), len(kind))
+    return dataclasses.replace(kind, anchors=anchors)
 
 
 def issue_rows(table: IssueTable) -> Iterator[tuple[str | int | None, ...]]:

@@ -24,7 +24,7 @@ from periplus.api.crawling import (
     work,
 )
 from periplus.api.evidence import FAILURE_REASONS, UrlEvidence
-from periplus.api.homes import changing, folder_of, home_of, open_reader, snapshot_of, workable, writing
+from periplus.api.homes import home_of, open_reader, snapshot_of, workable
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
 from periplus.model.audit import Verdict
@@ -37,6 +37,7 @@ from periplus.settings import Auditing, Budget, Settings, last_settings
 from periplus.store import checks, site_rows
 from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
+from periplus.store.statements import Statements
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_key, site_scope
@@ -196,7 +197,7 @@ def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckE
 def _hosts_since(order: CrawlOrder, since: float) -> tuple[set[HostKey], set[HostKey]]:
     """(hosts of other sites requested since then, those of them that did not answer)."""
     own = site_scope(order.starts, order.settings.scope).sites
-    with open_reader(folder_of(order.place)) as reader:
+    with open_reader(order.place) as reader:
         rows = [
             row
             for row in checks.asked_since(reader, since)
@@ -240,28 +241,28 @@ def _store_judgement(order: CrawlOrder, run_id: int, now: float, *, net_down: bo
 
     net_down: ignore missing answers of this run.
     """
-    with changing(order.place, alone=False) as (folder, follow):
-        if net_down:
-            with writing(folder, follow) as statements:
-                checks.mark_network_down(statements, run_id)
-        with snapshot_of(folder) as reader:
-            seen = UrlEvidence(
-                reader,
-                site_rows.all_urls(reader),
-                order.settings.politeness.recheck_wait_s,
-                order.settings.limits.redirect_hops,
-            )
-            dead, revived = list(seen.dead_urls()), list(seen.alive_urls())
-        with writing(folder, follow) as statements:
-            checks.store_verdicts(statements, dead)
-            checks.restate(statements, revived)
+    if net_down:
+        order.home.change(lambda statements: checks.mark_network_down(statements, run_id))
+    with snapshot_of(order.place) as reader:
+        seen = UrlEvidence(
+            reader,
+            site_rows.all_urls(reader),
+            order.settings.politeness.recheck_wait_s,
+            order.settings.limits.redirect_hops,
+        )
+        dead, revived = list(seen.dead_urls()), list(seen.alive_urls())
+
+    def store(statements: Statements) -> None:
+        checks.store_verdicts(statements, dead)
+        checks.restate(statements, run_id, revived)
+
+    order.home.change(store)
     take_certificates(order.place, site_scope(order.starts, order.settings.scope).sites, order.settings, now)
 
 
 def plan_requests(order: CheckOrder, since: float, now: float) -> list[SideRequest]:
     """Requests to make next: first URLs not requested since the check began, then failures whose retry is due."""
-    folder = folder_of(order.crawl.place)
-    with snapshot_of(folder) as reader:
+    with snapshot_of(order.crawl.place) as reader:
         urls, settings = site_rows.all_urls(reader), order.crawl.settings
         seen = UrlEvidence(reader, urls, settings.politeness.recheck_wait_s, settings.limits.redirect_hops)
         plan = _Plan(order, seen, since, now)

@@ -9,11 +9,10 @@ from contextlib import AbstractContextManager
 from html import escape
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.homes import reader_of
+from periplus.api.homes import files_state, place_at, reader_of
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.features import parts, service
@@ -26,7 +25,6 @@ from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, VERSION, read_settings
 from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
-from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
 from periplus.values import Watch, frozen
@@ -104,9 +102,7 @@ class StoredCollection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -126,11 +122,6 @@ class StoredCollection:
     def close(self) -> None:
         """Closes the collection; later calls fail."""
         self._reader.close()
-
-    @property
-    def _folder_reader(self) -> CollectionReader:
-        """Reader of the folder, for what a database does not answer."""
-        return self._reader
 
     def _read_folder(self) -> None:
         """Makes the reader that of the folder, where segments can be named in SQL."""
@@ -243,10 +234,10 @@ class StoredCollection:
         from periplus.api.exporting import export_rows, exported_columns
 
         def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with export_rows(self.folder, name) as (_, rows):
+            with export_rows(self.place, name) as (_, rows):
                 yield from rows
 
-        return Rows(name, exported_columns(self.folder, name), read)
+        return Rows(name, exported_columns(self.place, name), read)
 
     def bad_links(self, *, source: str = "", limit: int = -1) -> Rows:
         """Links that are not web addresses (mailto:, javascript:, malformed), of one page or of all pages.
@@ -333,7 +324,7 @@ class Collection(StoredCollection):
         """
         from periplus.api.page import Page
 
-        index = indexes.of(self.folder, self._folder_reader) if indexes and not self._store else None
+        index = indexes.of(self.folder, self._reader) if indexes and not self._store else None
         with self._limit_reads():
             return Page(self._reader, self._reader.resolve_url(url), index, self._samples)
 
@@ -358,7 +349,7 @@ class Collection(StoredCollection):
         """The crawled sites, in the order of their starts."""
         from periplus.api.facts import site_starts
 
-        return tuple(start.site for start in site_starts(self._folder_reader))
+        return tuple(start.site for start in site_starts(self._reader))
 
     def templates(
         self,
@@ -378,7 +369,7 @@ class Collection(StoredCollection):
         from periplus.api.templates import site_templates
 
         with self._limit_reads():
-            return site_templates(self._folder_reader, site, method=method, rules=rules, watch=watch)
+            return site_templates(self._reader, site, method=method, rules=rules, watch=watch)
 
     def duplicates(
         self, site: str = "", *, near: float = 0.8, watch: Watch = lambda what, done, total: None
@@ -386,15 +377,15 @@ class Collection(StoredCollection):
         """Groups of pages with equal or nearly equal text, each with its representative page.
 
         site: its key; empty: all sites. near: least share of common five-word shingles for near duplicates; 1: exact
-        duplicates only. Computes missing content marks first, unless a crawl is doing so. watch: called with the
-        progress.
+        duplicates only. In a folder, computes missing content marks first, unless a crawl is doing so. watch: called
+        with the progress.
         """
         from periplus.api import duplicates
 
         with self._limit_reads():
-            if near < 1.0:
-                duplicates.mark(self.folder, self._folder_reader, self._clock.now(), watch)
-            return duplicates.duplicates(self._folder_reader, site, near, watch)
+            if near < 1.0 and not self._store:
+                duplicates.mark(self.folder, self._reader, self._clock.now(), watch)
+            return duplicates.duplicates(self._reader, site, near, watch)
 
     def sitemaps(self, folder: Path | str, site: str = "") -> list[Path]:
         """Writes sitemap.xml of the indexable pages into folder, split into parts if needed; returns the paths.
@@ -404,7 +395,7 @@ class Collection(StoredCollection):
         from periplus.api.site import write_sitemaps
 
         with self._limit_reads():
-            return write_sitemaps(self._folder_reader, site, Path(folder))
+            return write_sitemaps(self._reader, site, Path(folder))
 
     def search(
         self,
@@ -433,7 +424,7 @@ class Collection(StoredCollection):
             from periplus.api.searching import Search, SearchedFolder
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
-            self._search = Search([SearchedFolder("", self.folder, self._folder_reader)], weights)
+            self._search = Search([SearchedFolder("", self.folder, self._reader)], weights)
         with self._limit_reads():
             yield self._search
 
@@ -462,7 +453,7 @@ class Collection(StoredCollection):
         """
         hits = self.search(query, limit=KEYWORD_HITS).hits if query is not None else ()
         with self._limit_reads():
-            finder = service("keywords")(self._folder_reader, most, method, watch)
+            finder = service("keywords")(self._reader, most, method, watch)
             if query is not None:
                 return finder.group_keywords(query, [hit.url for hit in hits])
             return finder.target_keywords(targets)
@@ -483,7 +474,7 @@ class Collection(StoredCollection):
         from periplus.api.page_notes import take_notes
 
         target = Path(path) if path is not None else self.folder / REPORT_FILE
-        take_notes(self.folder)
+        take_notes(self.place)
         with _without_collector():
             if target.suffix.lower() == ".pdf":
                 from periplus.present.report_pdf import write_report_pdf
@@ -502,18 +493,19 @@ class Collection(StoredCollection):
             """Everything that the report depends on."""
             running = self._reader.activity(self._clock.now()).is_running
             packages = [row.package for row in parts("findings").values()]
-            return repr((VERSION, packages, schema.files_state(self.folder), near, rules_at(self.folder), running))
+            return repr((VERSION, packages, files_state(self.folder), near, rules_at(self.folder), running))
 
-        key, file = key_now(), self.folder / REPORT_TEXT
-        if not site and (page := kept_text(file, key)):
+        is_kept = not site and not self._store  # in the collection's folder
+        key = key_now() if is_kept else ""
+        if is_kept and (page := kept_text(self.folder / REPORT_TEXT, key)):
             return page
         from periplus.model.results import ReportData
         from periplus.present.report import site_report, sites_page
 
         data = self._report_data(site, near)
         page = site_report(data) if isinstance(data, ReportData) else sites_page(data)
-        if not site and key_now() == key:
-            keep_text(file, key, page)
+        if is_kept and key_now() == key:
+            keep_text(self.folder / REPORT_TEXT, key, page)
         return page
 
     def _report_data(self, site: str, near: bool | None) -> ReportData | SitesReport:
@@ -523,9 +515,9 @@ class Collection(StoredCollection):
 
         with self._limit_reads():
             now = self._clock.now()
-            if not site and len(site_starts(self._folder_reader)) > 1:
-                return sites_report(self._folder_reader, now, near)
-            return report_data(self._folder_reader, site, RankOrder(), now, near, rules_at(self.folder))
+            if not site and len(site_starts(self._reader)) > 1:
+                return sites_report(self._reader, now, near)
+            return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place))
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""
@@ -536,7 +528,7 @@ class Collection(StoredCollection):
         """
         from periplus.api.comparison import compare_runs
 
-        return compare_runs(self.folder, before, after, other=Path(other) if other else None, site=site)
+        return compare_runs(self.place, before, after, other=place_at(other) if other else None, site=site)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -27,29 +26,29 @@ from periplus.store import past_states, site_rows
 from periplus.store.past_states import PastUrls, RunEnd
 from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 # issues that follow from a page's own fields
 _ABSENT = {"title-missing": "title", "description-missing": "description", "h1-missing": "h1"}
 
 
 def compare_runs(
-    folder: Path, before: str = "last-1", after: str = "last", *, other: Path | None = None, site: str = ""
+    place: Place, before: str = "last-1", after: str = "last", *, other: Place | None = None, site: str = ""
 ) -> Comparison:
     """Differences of `after` from `before`.
 
     before, after: a run's number, `last`, or `last-N`. other: the collection that `after` belongs to; None: the same.
     site: its key, if there are several. Raises NoCollection, StoreError, UsageError.
     """
-    with _run_ends(folder, before, after, other) as (first, second):
+    with _run_ends(place, before, after, other) as (first, second):
         return _compare_ends(first, chosen_start(first.starts, site), second, chosen_start(second.starts, site))
 
 
 def compare_sites(
-    folder: Path, before: str = "last-1", after: str = "last", *, other: Path | None = None, site: str = ""
+    place: Place, before: str = "last-1", after: str = "last", *, other: Place | None = None, site: str = ""
 ) -> Iterator[tuple[SiteKey, Comparison]]:
     """Like `compare_runs`, for each site that both collections have; or for the given or only site."""
-    with _run_ends(folder, before, after, other) as (first, second):
+    with _run_ends(place, before, after, other) as (first, second):
         starts, others = chosen_starts(first.starts, site), chosen_starts(second.starts, site)
         theirs = {start.site: start for start in others}
         pairs = [(start, theirs[start.site]) for start in starts if start.site in theirs]
@@ -84,8 +83,8 @@ def _end(reader: CollectionReader, run: str) -> _End:
 
 
 @contextlib.contextmanager
-def _run_ends(folder: Path, before: str, after: str, other: Path | None) -> Iterator[tuple[_End, _End]]:
-    with snapshot_of(folder) as first, snapshot_of(other or folder) as second:
+def _run_ends(place: Place, before: str, after: str, other: Place | None) -> Iterator[tuple[_End, _End]]:
+    with snapshot_of(place) as first, snapshot_of(other or place) as second:
         yield _end(first, before), _end(second, after)
 
 

@@ -39,6 +39,7 @@ from periplus.values import Watch
 NEAR = 0.8  # Jaccard similarity of shingles
 LEAST_NEAR = 0.3  # below it most candidates are false, and the pages found are not copies
 AT_ONCE = 200
+SHINGLE_ROOM = 4_000_000  # in memory between two passes, 8 bytes each; of other pages they are made again
 _APART = (BlockKind.TITLE, BlockKind.ALT)  # not part of the running text
 
 
@@ -126,16 +127,24 @@ def _near(
     """Near duplicates. pages: each with the number of its exact copies."""
     contents = _Contents(reader)
     heads: list[Head] = []
+    in_memory: list[Hashes] = []  # of the first pages, as many as fit
 
-    def folded_texts() -> Iterator[str]:
+    def page_shingles() -> Iterator[Hashes]:
+        room = SHINGLE_ROOM
         for (page, copies), text in zip(pages, contents.of([page.url_id for page, _ in pages]), strict=True):
             heads.append(Head(page, is_in_full(text), copies))
             watch("Reading pages", len(heads), len(pages))
-            yield without_marks(text)
+            hashes = shingles(without_marks(text))
+            room -= len(hashes)
+            if room >= 0:
+                in_memory.append(hashes)
+            yield hashes
 
-    sketched = sketches(folded_texts())
+    sketched = sketches(page_shingles())
 
     def shingles_of(place: int) -> Hashes:
+        if place < len(in_memory):
+            return in_memory[place]
         return shingles(without_marks(contents.again(heads[place].page.url_id)))
 
     return near_heads(heads, sketched, shingles_of, threshold)

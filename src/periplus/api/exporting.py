@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.homes import folder_of, open_reader, snapshot_of
+from periplus.api.homes import open_reader, snapshot_of
 from periplus.api.page_columns import extra_columns
-from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, segments_at
+from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, rules_file, segments_at
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
 from periplus.model.tables import (
@@ -23,7 +23,7 @@ from periplus.model.tables import (
     Table,
     with_segments,
 )
-from periplus.settings import SETTINGS_FILE, read_settings
+from periplus.settings import read_settings
 from periplus.store.reader import Answer, CollectionReader
 from periplus.values import Place, Row
 
@@ -56,8 +56,7 @@ def export_rows(place: Place, name: str, *, ranks: bool = True, segment: str = "
     """A table of EXPORTS from a snapshot of the collection, with segment columns if rules define segments.
 
     place: a folder or a database address. ranks: include computed page columns, for which all links of a site are
-    loaded. For a database, these, chains and issues are read from the local copy; other tables are streamed. segment:
-    only rows of its pages. Raises UsageError, NoCollection, StoreError.
+    loaded. segment: only rows of its pages. Raises UsageError, NoCollection, StoreError.
     """
     if segment:
         require_segment(place, segment)
@@ -101,9 +100,8 @@ def _stored_rows(place: Place, name: str, *, ranks: bool) -> Iterator[TableRows]
         with open_reader(place) as reader, reader.snapshot():
             yield exported, reader.whole(exported)
         return
-    folder = folder_of(place)
-    with snapshot_of(folder) as reader:
-        yield exported, _rows(reader, folder, exported)
+    with snapshot_of(place) as reader:
+        yield exported, _rows(reader, place, exported)
 
 
 def _structured_rows(pages: Iterator[PageBody]) -> Iterator[Row]:
@@ -134,12 +132,12 @@ def exported_columns(place: Place, name: str) -> tuple[Column, ...]:
     return (*table.columns, *(column for extra in extras for column in extra.columns))
 
 
-def _rows(reader: CollectionReader, folder: Path, exported: Table) -> Iterator[Row]:
+def _rows(reader: CollectionReader, place: Place, exported: Table) -> Iterator[Row]:
     if exported is RANKED_PAGES:
         return _ranked_pages(reader)
     if exported is CHAINS:
         return _chains(reader)
-    return issue_rows(reader, folder)
+    return issue_rows(reader, place)
 
 
 def _chains(reader: CollectionReader) -> Iterator[Row]:
@@ -203,15 +201,15 @@ class _Ranks:
         return (None,) * 4
 
 
-def issue_rows(reader: CollectionReader, folder: Path) -> Iterator[Row]:
+def issue_rows(reader: CollectionReader, place: Place) -> Iterator[Row]:
     """Rows of ISSUES."""
     from periplus.api import audit
     from periplus.api.positions import locate_issues
 
-    yield from audit.issue_rows(locate_issues(reader, issues_of_sites(reader, folder)))
+    yield from audit.issue_rows(locate_issues(reader, issues_of_sites(reader, place)))
 
 
-def issues_of_sites(reader: CollectionReader, folder: Path, *, closed: bool = False) -> IssueTable:
+def issues_of_sites(reader: CollectionReader, place: Place, *, closed: bool = False) -> IssueTable:
     """Issues of all crawled sites, under the collection's own severity and ignore settings.
 
     closed: include causes that were accepted or ignored.
@@ -220,6 +218,6 @@ def issues_of_sites(reader: CollectionReader, folder: Path, *, closed: bool = Fa
     from periplus.api.audit import issue_table
     from periplus.api.facts import site_starts
 
-    auditing = read_settings(folder / SETTINGS_FILE).auditing
+    auditing = read_settings(rules_file(place)).auditing
     rules = audit_rules(auditing.severity, auditing.ignore)
     return issue_table(reader, site_starts(reader), rules, closed=closed)

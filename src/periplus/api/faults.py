@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from periplus.analyse.audit import issue_kinds
-from periplus.api.homes import folder_of, home_of
+from periplus.api.homes import home_of, place_at
 from periplus.api.tables import Browser, NotedFault
 from periplus.errors import UsageError
 from periplus.model.audit import FaultDecision, FaultNote
@@ -22,7 +22,7 @@ VERBS = {
 
 def noted_faults(place: Place) -> dict[str, NotedFault]:
     """All present causes by key, most severe first. Raises NoCollection, StoreError."""
-    return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted_faults(folder_of(place))}
+    return {fault_key(noted.fault.code, noted.fault.cause): noted for noted in Browser().noted_faults(place_at(place))}
 
 
 def decide(

@@ -143,11 +143,10 @@ def check(  # noqa: PLR0913 - the options of a check
     chosen = settings_from(settings, read_settings(files / SETTINGS_FILE, before))
     order = order_for(place, starts, chosen, external=external, fragments=fragments, head=head)
     end = None if offline else run(order, watch or _silent)
-    where = folder_of(place)
-    issues = issues_of(where, chosen, site, fragments=fragments, near=near)
+    issues = issues_of(place, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:
         store_issues(place, end.run_id, issues)
-    return CheckResult(end, tuple(issues), tuple(issues.faults(len(issues))), grades_now(where, issues.sums()))
+    return CheckResult(end, tuple(issues), tuple(issues.faults(len(issues))), grades_now(place, issues.sums()))
 
 
 def export(

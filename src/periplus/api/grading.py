@@ -6,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from periplus.analyse.grades import field_grades
 from periplus.analyse.issues import Causes, IssueTable
 from periplus.analyse.linkgraph import places
 from periplus.api.facts import site_starts
-from periplus.api.homes import changing, open_reader, writing
+from periplus.api.homes import home_of, open_reader
 from periplus.errors import UsageError
 from periplus.model.arrays import Ints
 from periplus.model.audit import FieldGrade, GradedField, KindSum, Severity
@@ -24,7 +23,9 @@ from periplus.model.results import TrendPoint
 from periplus.model.visit import STATE_OF, Reason, State, urls_by_state
 from periplus.store import checks, past_states
 from periplus.store.crawl_reads import state_tallies
+from periplus.store.notes import count_change
 from periplus.store.reader import CollectionReader
+from periplus.store.statements import Statements
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key
 from periplus.values import Place
@@ -40,18 +41,18 @@ def ungradable_fields(reader: CollectionReader) -> frozenset[GradedField]:
     return SERVER_FIELDS if local else frozenset()
 
 
-def grades_now(folder: Path, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
+def grades_now(place: Place, sums: Iterable[KindSum]) -> tuple[FieldGrade, ...]:
     """Grades of a collection. sums: of all its issues, with the user's severities. Raises NoCollection."""
     pages_with = {(kind_sum.kind.code, kind_sum.severity): kind_sum.pages for kind_sum in sums}
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         tallies = state_tallies(reader.statements, None)
         pages = urls_by_state(tallies)[State.FETCHED]
         return field_grades(pages_with, pages, ungradable_fields(reader))
 
 
-def trends(folder: Path) -> tuple[TrendPoint, ...]:
+def trends(place: Place) -> tuple[TrendPoint, ...]:
     """State of the collection at the end of each run, oldest first. Raises NoCollection, StoreError."""
-    with open_reader(folder, READ_S) as reader:
+    with open_reader(place, READ_S) as reader:
         return trend_points(reader)
 
 
@@ -90,15 +91,19 @@ def trend_points(reader: CollectionReader) -> tuple[TrendPoint, ...]:
 
 def store_issues(place: Place, run_id: int, issues: IssueTable) -> None:
     """Stores the issues of a run for later comparison. place: a folder or a database address."""
-    with changing(place, alone=False) as (folder, follow), writing(folder, follow) as statements:
+
+    def store(statements: Statements) -> None:
         for kind in issues.kinds:
             keys = zip(issues.ids_of(kind.pages).tolist(), issues.ids_of(kind.related).tolist(), strict=True)
             checks.store_issues(statements, run_id, ((kind.kind.code, page, related) for page, related in keys))
+        count_change(statements)
+
+    home_of(place).change(store)
 
 
-def baseline_run(folder: Path, name: str) -> int:
+def baseline_run(place: Place, name: str) -> int:
     """The run named by `--baseline`: a number, or `last` for the latest finished check. Raises UsageError."""
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         ended = [run.id for run in reader.runs() if run.kind == CHECK and run.state == "done"]
     if name == "last" and ended:
         return ended[-1]
@@ -108,9 +113,9 @@ def baseline_run(folder: Path, name: str) -> int:
     raise UsageError(f"no check {name!r} to compare with: {choices}")
 
 
-def new_since(folder: Path, issues: IssueTable, run_id: int) -> IssueTable:
+def new_since(place: Place, issues: IssueTable, run_id: int) -> IssueTable:
     """Issues that the run did not have. A different wording or severity does not make an issue new."""
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         return issues.of(
             kind.rows(~np.isin(pair_keys(issues, kind.pages, kind.related), before))
             for kind in issues.kinds

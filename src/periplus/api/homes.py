@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from periplus.acquire.clock import SystemClock
 from periplus.children import affordable, raised_limit
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
@@ -16,10 +17,6 @@ from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import schema
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.reading import Follow
-from periplus.store.statements import Statements
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
@@ -30,6 +27,7 @@ if TYPE_CHECKING:  # imports NumPy
     from periplus.model.web import SiteKey, Url, UrlId
     from periplus.store.crawl_reads import PageBlocks
     from periplus.store.job_queue import JobQueue
+    from periplus.store.sqlite.reading import Follow
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -58,11 +56,14 @@ class CollectionStore(Protocol):
         to the database at the end.
         """
 
-    def changing(self, place: Any, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+    def changing(self, place: Any) -> AbstractContextManager[tuple[Path, Follow]]:
         """See `changing`."""
 
     def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
         """Store for results of engines, within one transaction."""
+
+    def queue(self, place: Any, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+        """The jobs of a collection or of a folder of collections, and their clock. See `jobs.runner.opened_queue`."""
 
 
 class FolderStore:
@@ -77,6 +78,8 @@ class FolderStore:
         return FolderHome(place)
 
     def reader(self, place: Path) -> CollectionReader:
+        from periplus.store.sqlite.listing import SqliteReader  # readers of a database do without it
+
         return SqliteReader.of(place)
 
     def folder(self, place: Path, watch: Watch) -> Path:
@@ -85,13 +88,24 @@ class FolderStore:
     def editing(self, place: Path) -> AbstractContextManager[Path]:
         return contextlib.nullcontext(place)
 
-    def changing(self, place: Path, alone: bool) -> AbstractContextManager[tuple[Path, Follow]]:
+    def changing(self, place: Path) -> AbstractContextManager[tuple[Path, Follow]]:
         return contextlib.nullcontext((place, contextlib.nullcontext))
 
     def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
         from periplus.store.sqlite import results
 
         return results.results(place, now)
+
+    def queue(self, place: Path, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
+        from periplus.store.sqlite.job_file import folder_queue
+
+        return folder_queue(place), SystemClock()
+
+    def damage(self, place: Path) -> str:
+        """Describes the first column with a value of the wrong type; empty if there is none. Raises as `reader`."""
+        from periplus.store.sqlite.reading import wrong_value
+
+        return wrong_value(place)
 
 
 class IndexSharing(Protocol):
@@ -140,9 +154,6 @@ class DatabaseStore(CollectionStore, Protocol):
     def collection(self, place: str, time_limit_s: float, watch: Watch | None) -> Any:
         """A `Collection`, which imports this module."""
 
-    def queue(self, place: str, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
-        """The jobs of a collection, and the clock of all its machines. make, waits: see `jobs.runner.opened_queue`."""
-
     def copy_folder(self, place: str) -> Path:
         """Folder of the copy that `folder` makes."""
 
@@ -174,7 +185,7 @@ class DatabaseStore(CollectionStore, Protocol):
         """Deletes a collection with its jobs, segments and local copy."""
 
 
-_FOLDERS: Final = FolderStore()
+FOLDERS: Final = FolderStore()
 
 
 def database_at(address: str) -> DatabaseStore:
@@ -189,7 +200,7 @@ def database_at(address: str) -> DatabaseStore:
 
 def store_of(place: Place) -> CollectionStore:
     """Raises as `database_at`."""
-    return _FOLDERS if isinstance(place, Path) else database_at(place)
+    return FOLDERS if isinstance(place, Path) else database_at(place)
 
 
 def home_of(place: Place) -> CrawlHome:
@@ -247,6 +258,18 @@ def place_at(text: Place) -> Place:
     return str(text) if is_address(str(text)) else Path(text)
 
 
+def full_place(place: Place) -> Place:
+    """The absolute path of a folder, or a database address: identifies the collection in this process."""
+    return place.resolve() if isinstance(place, Path) else place
+
+
+def files_state(folder: Path) -> object:
+    """Changes whenever anything is written to the collection in a folder."""
+    from periplus.store.sqlite.schema import files_state as state_of
+
+    return state_of(folder)
+
+
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
@@ -255,7 +278,7 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     places = set[Place]()
     for place in given or [here]:
         for path in [str(place)] if is_address(str(place)) else _collections_in(Path(place)):
-            if (where := path.resolve() if isinstance(path, Path) else path) in places:
+            if (where := full_place(path)) in places:
                 continue
             places.add(where)
             name = plain = name_of(path).removesuffix(SUFFIX)
@@ -266,10 +289,16 @@ def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     return named
 
 
+def is_collection(folder: Path) -> bool:
+    from periplus.store.sqlite.schema import exists
+
+    return exists(folder)
+
+
 def _collections_in(folder: Path) -> list[Path]:
     """The folder itself if it is a collection, else the collections inside it."""
-    inside = [folder] if schema.exists(folder) else sorted(folder.glob(f"*{SUFFIX}"))
-    return [path for path in inside if schema.exists(path)]
+    inside = [folder] if is_collection(folder) else sorted(folder.glob(f"*{SUFFIX}"))
+    return [path for path in inside if is_collection(path)]
 
 
 def folder_of(place: Place, watch: Watch | None = None) -> Path:
@@ -298,21 +327,13 @@ def editing(place: Place) -> AbstractContextManager[Path]:
     return store_of(where).editing(where)
 
 
-def changing(place: Place, *, alone: bool = True) -> AbstractContextManager[tuple[Path, Follow]]:
-    """Yields (folder to change, context for each transaction). For a database, the folder is the local copy and the
-    context replicates each transaction to the database.
+def changing(place: Place) -> AbstractContextManager[tuple[Path, Follow]]:
+    """Yields (folder to change, context for each transaction) while no crawl runs. For a database, the folder is the
+    local copy and the context replicates each transaction to the database.
 
-    alone: no crawl may run; for a folder, the caller holds `only_crawl`. Raises StoreError if the collection is in use,
-    UsageError, NoCollection.
+    The caller holds `only_crawl`. Raises StoreError if the collection is in use, UsageError, NoCollection.
     """
-    return store_of(place).changing(place, alone)
-
-
-@contextlib.contextmanager
-def writing(folder: Path, follow: Follow) -> Iterator[Statements]:
-    """One transaction on the folder of `changing`, which the database follows. Raises NoCollection, StoreError."""
-    with schema.writing(folder) as connection, follow(connection):
-        yield schema.SqliteStatements(connection)
+    return store_of(place).changing(place)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:

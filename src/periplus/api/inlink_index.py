@@ -20,8 +20,9 @@ from periplus.model.web import Url
 from periplus.store import inlinks
 from periplus.store.inlinks import InlinkIndexVersion, StoredInlinkIndex
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite.tables import TableQuery
+from periplus.store.tables import TableQuery
 from periplus.urls.canonical import url_id
+from periplus.values import Place
 
 SMALL_LINKS = 100_000  # rows; an index of this size takes 0.3 s and is rebuilt on each change
 CACHED_INDEXES = 8  # cached small indexes, of up to 2 MB
@@ -85,14 +86,21 @@ class InlinkIndexes:
 
 
 def narrow_query(
-    folder: Path, reader: CollectionReader, table: str, query: TableQuery, indexes: InlinkIndexes
+    place: Place, reader: CollectionReader, table: str, query: TableQuery, indexes: InlinkIndexes
 ) -> TableQuery:
-    """Restricts a query by link target or visited URL to the rows that the index lists for it."""
+    """Restricts a query by link target or visited URL to the rows that the index lists for it. A database lists the
+    linking pages itself.
+    """
     column = {"links": "target", "visits": "url"}.get(table)
     text = next((text for name, text in query.conditions if name == column), "")
-    if not text.startswith(("http://", "https://")) or (index := indexes.of(folder, reader)) is None:
+    if not text.startswith(("http://", "https://")):
         return query
     url = Url(text)
+    if not isinstance(place, Path):
+        sources = reader.linking_pages(url_id(url), MOST_SOURCES + 1) if table == "links" else []
+        return replace(query, within=("source", tuple(sources))) if 0 < len(sources) <= MOST_SOURCES else query
+    if (index := indexes.of(place, reader)) is None:
+        return query
     if table == "visits":
         return replace(query, within=("id", tuple(index.visits_of(reader, url))))
     many, sources = index.linking(reader, url_id(url), MOST_SOURCES)

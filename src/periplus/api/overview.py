@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import first_to_repair
@@ -15,7 +14,7 @@ from periplus.errors import UsageError
 from periplus.model.audit import Fault, FieldGrade, Issue, KindSum, Severity
 from periplus.model.comparison import Comparison
 from periplus.model.results import TrendPoint
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 BROKEN_LINK = "broken-link"
 REPAIR = 3  # causes shown
@@ -96,13 +95,13 @@ def count_by_folder(urls: Iterable[str]) -> Counter[str]:
     return Counter("/".join(path[:end]) + "/" for path in parts for end in range(1, min(len(path), 2) + 1))
 
 
-def last_changes(folder: Path) -> RunChanges | None:
+def last_changes(place: Place) -> RunChanges | None:
     """Changes of the last run; None with fewer than two runs or a large collection."""
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         if reader.count_urls() > COMPARED_URLS or len(reader.runs()) < 2:
             return None
     try:
-        return changes_of(compare_runs(folder))
+        return changes_of(compare_runs(place))
     except UsageError:  # several sites, or no map: the Compare screen explains which
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
-from periplus.api.homes import editing, folder_of, open_reader
+from periplus.api.homes import home_of, open_reader
 from periplus.api.secrets import resolve_secrets
 from periplus.document import html
 from periplus.document.decode import decode
@@ -31,7 +32,6 @@ from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.store import page_notes
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import is_folder_host
 from periplus.urls.hosts import host_key, origin_of
@@ -48,15 +48,13 @@ _MOST_NAMES = 5  # crawlers named in a note
 
 def take_certificates(place: Place, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Inspects the certificate of each own host with https pages, and stores the result."""
-    with open_reader(folder_of(place)) as reader:
+    with open_reader(place) as reader:
         pages = [url for url in page_notes.secure_pages(reader, CERTIFICATES) if site_key(url) in sites]
     identity = resolve_secrets(settings.identity, Path())
     looks = ((host_key(url), certificate_of(url, identity, settings.limits)) for url in pages)
     seen = [(host, certificate) for host, certificate in looks if certificate is not None]
     if seen:
-        with editing(place) as folder, schema.writing(folder) as writer:
-            for host, certificate in seen:
-                page_notes.store_certificate(schema.SqliteStatements(writer), host, certificate, now)
+        home_of(place).change(lambda statements: page_notes.store_certificates(statements, seen, now))
 
 
 def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> Iterator[StaticNote]:
@@ -69,17 +67,16 @@ def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> 
         yield StaticNote("tls-old", words=name)
 
 
-def take_notes(folder: Path) -> None:
+def take_notes(place: Place) -> None:
     """Inspects the markup of all pages not inspected yet, and stores the notes.
 
     In a read-only collection, each audit inspects up to UNNOTED_PAGES itself.
     """
-    with contextlib.suppress(StoreError), open_reader(folder) as reader:
+    with contextlib.suppress(StoreError), open_reader(place) as reader:
         for start in site_starts(reader):
             lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE)
             while lot:
-                with schema.writing(folder) as writer:
-                    page_notes.store_notes(schema.SqliteStatements(writer), list(_inspect(reader, lot)))
+                home_of(place).change(partial(page_notes.store_notes, notes=list(_inspect(reader, lot))))
                 # continue after the last page: otherwise each query would scan all pages before it
                 lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE, lot[-1][0])
 

@@ -44,9 +44,9 @@ def rules_file(place: Place) -> Path:
     return Path(SETTINGS_FILE) if is_address(str(place)) else Path(place) / SETTINGS_FILE
 
 
-def rules_mtime_ns(folder: Path) -> int:
+def rules_mtime_ns(place: Place) -> int:
     """mtime of the rules in ns, 0 without rules: invalidates results that depend on them."""
-    path = rules_file(folder)
+    path = rules_file(place)
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
@@ -166,9 +166,9 @@ def needed_segments(place: Place) -> Segmentation:
     return segments
 
 
-def issues_within(folder: Path, name: str, issues: IssueTable) -> IssueTable:
+def issues_within(place: Place, name: str, issues: IssueTable) -> IssueTable:
     """The issues on pages of a segment. Raises as `needed_segments`."""
-    segments = needed_segments(folder)
+    segments = needed_segments(place)
     return issues.of(kind.rows(pages_within(segments, name, issues.ids[kind.pages])) for kind in issues.kinds)
 
 

@@ -19,7 +19,7 @@ from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, audit_rules
 from periplus.analyse.linkgraph import sort_distinct
 from periplus.api.audit import issue_table
 from periplus.api.facts import chosen_starts, site_starts
-from periplus.api.homes import open_reader, snapshot_of
+from periplus.api.homes import files_state, open_reader, snapshot_of
 from periplus.api.page_notes import take_notes
 from periplus.document.header_checks import HEADER_CODES
 from periplus.document.positions import PageSource, positions_of
@@ -29,29 +29,28 @@ from periplus.model.web import Url
 from periplus.settings import VERSION, Settings
 from periplus.store import column_files
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
-from periplus.values import Row
+from periplus.values import Place, Row
 
 # issues without a position in a source
 WHOLE_PAGE_CODES = HEADER_CODES | {
-    "bot-wall", "deep-page", "endless-series", "heavy-page", "missing-from-sitemap", "orphan", "slow-page",
-    "url-too-long",
+    "bot-wall", "deep-page", "duplicate", "endless-series", "heavy-page", "missing-from-sitemap", "near-duplicate",
+    "orphan", "slow-page", "url-too-long",
 }  # fmt: skip
 POSITION_KEYS = ("code", "url", "related_url", "anchor", "position", "cause", "detail")  # columns of ISSUES
 KEPT_VERSION = 1  # of the file of issues
 _TEXTS = ("words", "anchors")
 _PLACES = ("pages", "related", "ends")
-_PAGES = 10_000  # pages per batch of issues in memory; each page is read once
+PAGES_AT_ONCE = 10_000  # pages per batch of issues in memory; each page is read once
 
 
-def issues_with_positions(folder: Path, issues: Iterable[Issue]) -> list[Issue]:
-    """Like `with_positions`, for a collection's folder."""
-    with open_reader(folder) as reader:
+def issues_with_positions(place: Place, issues: Iterable[Issue]) -> list[Issue]:
+    """Like `with_positions`, for a collection."""
+    with open_reader(place) as reader:
         return list(with_positions(reader, issues))
 
 
-def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
+def rows_with_positions(place: Place, names: Sequence[str], rows: Sequence[Row]) -> Iterator[Row]:
     """Rows of ISSUES with line and column. names: of their columns, including LOOKED_UP_BY and these two."""
     places = {name: names.index(name) for name in (*POSITION_KEYS, "line", "column")}
 
@@ -59,7 +58,7 @@ def rows_with_positions(folder: Path, names: Sequence[str], rows: Sequence[Row])
         code, url, related, anchor, position, cause, detail = (str(row[places[name]] or "") for name in POSITION_KEYS)
         return Issue(code, issue_kinds()[code].severity, url, detail, related, anchor, position, cause)
 
-    for row, issue in zip(rows, issues_with_positions(folder, map(issue_of, rows)), strict=True):
+    for row, issue in zip(rows, issues_with_positions(place, map(issue_of, rows)), strict=True):
         values = list(row)
         values[places["line"]], values[places["column"]] = issue.line or None, issue.column or None
         yield tuple(values)
@@ -72,7 +71,7 @@ def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
         (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in WHOLE_PAGE_CODES
     ]
     pages = sort_distinct(np.concatenate([np.zeros(0, np.int64), *(kind.pages for kind, _ in sorted_kinds)]))
-    for lot in np.split(pages, range(_PAGES, len(pages), _PAGES)):
+    for lot in np.split(pages, range(PAGES_AT_ONCE, len(pages), PAGES_AT_ONCE)):
         if not len(lot):
             break
         spans = [
@@ -110,7 +109,7 @@ def _source(reader: CollectionReader, url: Url) -> PageSource | None:
 
 
 def issues_of(
-    folder: Path,
+    place: Place,
     settings: Settings,
     site: str = "",
     *,
@@ -127,15 +126,15 @@ def issues_of(
     """
 
     def key_now() -> str:
-        """Everything that the answer depends on."""
-        return repr(
-            (VERSION, sorted(issue_kinds()), schema.files_state(folder), settings.auditing, site, fragments, near)
-        )
+        """Everything that the answer depends on; empty in a database, whose issues are not kept."""
+        if not isinstance(place, Path):
+            return ""
+        return repr((VERSION, sorted(issue_kinds()), files_state(place), settings.auditing, site, fragments, near))
 
-    take_notes(folder)
+    take_notes(place)
     key = key_now()
-    file = folder / column_files.ISSUES
-    if (stored := column_files.open_columns(file, KEPT_VERSION)) and stored.head["key"] == key:
+    file = Path(place) / column_files.ISSUES
+    if key and (stored := column_files.open_columns(file, KEPT_VERSION)) and stored.head["key"] == key:
         with contextlib.suppress(ValueError, KeyError):  # damaged
             table = _table_of(stored)
             for sentence in stored.head["notes"]:
@@ -145,13 +144,13 @@ def issues_of(
     if not fragments:
         rules = replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     notes = list[str]()
-    with snapshot_of(folder) as reader:
+    with snapshot_of(place) as reader:
         starts = chosen_starts(site_starts(reader), site)
         table = issue_table(reader, starts, rules, near=near, note=notes.append).sort()
         table = locate_issues(reader, table)
     for sentence in notes:
         note(sentence)
-    if key_now() == key:
+    if key and key_now() == key:
         with contextlib.suppress(OSError):  # a folder that cannot be written
             _keep(file, key, notes, table)
     return table

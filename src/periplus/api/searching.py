@@ -29,7 +29,7 @@ from periplus.store import changes, text_rows
 from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite.tables import keys_with
+from periplus.store.tables import keys_with
 from periplus.values import Place
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import folders_of
 from periplus.urls.hosts import host_key
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 if TYPE_CHECKING:
     import networkx
@@ -300,20 +300,20 @@ def write_sitemaps(reader: CollectionReader, site: str, folder: Path) -> list[Pa
 # Layout of the drawing of a site's link graph, cached in the collection's folder until the site changes.
 
 
-def layout_key(folder: Path, site: SiteKey, under: str) -> tuple[object, ...]:
+def layout_key(place: Place, site: SiteKey, under: str) -> tuple[object, ...]:
     """Cache key of a layout. Raises NoCollection, StoreError."""
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         return FORM, str(site), under, *reader.version()
 
 
-def stored_graph(folder: Path, site: Site, under: str) -> SiteGraph:
+def stored_graph(place: Place, site: Site, under: str) -> SiteGraph:
     """The drawing of a site's link graph, from the cache if it is current; drawings of the whole site are cached.
 
-    under: only pages whose URL has this prefix. A read-only folder has no cache.
+    under: only pages whose URL has this prefix. A database and a read-only folder have no cache.
     """
-    if under:
+    if under or not isinstance(place, Path):
         return site_graph(site.facts, site.graph, site.site_map, under)
-    key, path = repr(layout_key(folder, site.key, under)), folder / LAYOUT_FILE
+    key, path = repr(layout_key(place, site.key, under)), place / LAYOUT_FILE
     if text := kept_text(path, key):
         with contextlib.suppress(ValueError, TypeError, AttributeError):  # of another form
             return SiteGraph(**{name: _tuple(value) for name, value in json.loads(text).items()})

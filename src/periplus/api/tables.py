@@ -20,7 +20,7 @@ from periplus.api.audit import issue_rows
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, seen_since, trends
-from periplus.api.homes import open_reader
+from periplus.api.homes import folder_of, full_place, open_reader, snapshot_of
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
 from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
@@ -39,12 +39,11 @@ from periplus.model.tables import (
 )
 from periplus.present.issues import fault_row
 from periplus.present.writers import find_writer
+from periplus.store import tables as stored_tables
 from periplus.store.notes import fault_notes
-from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite import tables as stored_tables
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
-from periplus.values import Row, frozen
+from periplus.store.reader import CollectionReader
+from periplus.store.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuery
+from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
     from periplus.analyse.segments import Segmentation
@@ -77,7 +76,7 @@ CACHED_TABLES = 4  # cached audits and results as tables: 100 to 400 bytes per r
 class ResultTable:
     """A table of results that a feature stores.
 
-    rows, stamp: functions of (folder, subject); the stamp changes with the rows. subject: what the collection may have
+    rows, stamp: functions of (place, subject); the stamp changes with the rows. subject: what the collection may have
     several of, as "topic": each has such a table, `judged:films`; empty: the table is one of the collection.
     subjects: their names.
     """
@@ -159,8 +158,8 @@ class NotedCauses:
 class Browser:
     """Pages through tables of any collection; caches audits, which take seconds. Thread-safe."""
 
-    _computed: LruCache[_Key, reading.Connection] = field(
-        default_factory=lambda: LruCache(CACHED_TABLES, reading.Connection.close)
+    _computed: LruCache[_Key, CollectionReader] = field(
+        default_factory=lambda: LruCache(CACHED_TABLES, CollectionReader.close)
     )
     _pages: LruCache[_Key, TablePage] = field(default_factory=lambda: LruCache(CACHED_PAGES))
     _audited: LruCache[_Key, tuple[IssueTable, tuple[Causes, ...]]] = field(
@@ -173,113 +172,115 @@ class Browser:
     indexes: InlinkIndexes = field(default_factory=InlinkIndexes)
     cpu_s: Callable[[], float] = time.thread_time
 
-    def table(self, folder: Path, name: str) -> Table:
+    def table(self, place: Place, name: str) -> Table:
         """A table of a collection, with segment columns if rules define segments. Raises UsageError."""
         table = table_of(name)
-        return with_segments(table) if rules_at(folder) else table
+        return with_segments(table) if rules_at(place) else table
 
-    def page(self, folder: Path, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
+    def page(self, place: Place, name: str, query: TableQuery, columns: Sequence[str] = ()) -> TablePage:
         """Raises UsageError, NoCollection, and OutOfTime if reading takes more CPU time than READ_S."""
-        key = (_version(folder), _stamp(folder, name), name, query, tuple(columns))
+        key = (_version(place), _stamp(place, name), name, query, tuple(columns))
         if (page := self._pages.get(key)) is not None:
             return page
         only, asked = _segment_apart(name, query)
         read = () if name == ISSUES.name else columns  # all columns: they are needed to find positions
-        with self._open(folder, name, only) as (connection, table):
-            with reading.limit_reads(connection, READ_S, self.cpu_s):
-                asked = narrow_query(folder, SqliteReader(connection), name, asked, self.indexes)
-            page = read_page(connection, table, asked, read, self.cpu_s)
+        with self._open(place, name, only) as (reader, table):
+            with reader.limit_reads(READ_S, self.cpu_s):
+                asked = narrow_query(place, reader, name, asked, self.indexes)
+            page = read_page(reader, table, asked, read, self.cpu_s)
         if name == ISSUES.name:
-            page = _with_positions(folder, table, page, columns)
-        if name == FAULTS.name and (segments := self.segments(folder)):
-            page = replace(page, facets=(*page.facets, self._faults_by_segment(folder, segments)))
+            page = _with_positions(place, table, page, columns)
+        if name == FAULTS.name and (segments := self.segments(place)):
+            page = replace(page, facets=(*page.facets, self._faults_by_segment(place, segments)))
         return page if page.rows and not page.sampled else self._pages.put(key, page)
 
-    def segments(self, folder: Path) -> Segmentation | None:
+    def segments(self, place: Place) -> Segmentation | None:
         """Segments of a collection under its current rules; None without rules.
 
         Raises UsageError, StoreError if it takes longer than READ_S.
         """
-        if not (rules := rules_at(folder)):
+        if not (rules := rules_at(place)):
             return None
 
         def make() -> Segmentation:
-            with open_reader(folder, READ_S) as reader:
+            with open_reader(place, READ_S) as reader:
                 return segments_of(reader, rules)
 
-        return self._segments.get_or_make(_version(folder), make)
+        return self._segments.get_or_make(_version(place), make)
 
-    def _faults_by_segment(self, folder: Path, segments: Segmentation) -> TableFacet:
+    def _faults_by_segment(self, place: Place, segments: Segmentation) -> TableFacet:
         """Number of open causes in each segment."""
         met = Counter[str]()
         with self._computed.lock:
-            noted = self._noted_causes(folder)
+            noted = self._noted_causes(place)
             for causes in noted.open():
                 cause = np.repeat(np.arange(len(causes)), np.diff(causes.starts))
                 names = (_segment(segments, page) for page in noted.issues.ids[causes.issues.pages].tolist())
                 met.update(name for _, name in set(zip(cause.tolist(), names, strict=True)))
         return TableFacet("segment", tuple((name, met[name]) for name in segments.names if met[name]))
 
-    def overview(self, folder: Path, wait_s: float) -> Overview | None:
+    def overview(self, place: Place, wait_s: float) -> Overview | None:
         """The overview of a collection, after which its faults are cached as tables; None if it takes longer than
         wait_s, while the work continues. Raises NoCollection, StoreError, UsageError.
         """
-        key = _version(folder)
+        key = _version(place)
 
         def make() -> Overview:
             with self._computed.lock:
-                issues, query = self._audit(folder), TableQuery((("severity", Severity.ERROR.value),), most=-1)
+                issues, query = self._audit(place), TableQuery((("severity", Severity.ERROR.value),), most=-1)
                 urls = {str(url) for (url,) in stored_tables.rows_of(issues, ISSUES, query, ("url",))}
             sums = self._sums.get(key) or fault_sums((), ())
-            grades = grades_now(folder, sums.kinds)
-            return Overview(sums, trends(folder), last_changes(folder), grades, count_by_folder(urls))
+            grades = grades_now(place, sums.kinds)
+            return Overview(sums, trends(place), last_changes(place), grades, count_by_folder(urls))
 
         return self._overviews.of(key, make, wait_s)
 
-    def prepare_audit(self, folder: Path, wait_s: float) -> bool:
+    def prepare_audit(self, place: Place, wait_s: float) -> bool:
         """Whether faults and issues are ready; after wait_s the work continues in the background."""
 
         def make() -> bool:
             with self._computed.lock:
-                self._audit(folder)
+                self._audit(place)
             return True
 
-        return self._audits.of(_version(folder), make, wait_s) or False
+        return self._audits.of(_version(place), make, wait_s) or False
 
-    def write(self, folder: Path, name: str, query: TableQuery, format: str, path: Path) -> None:
+    def write(self, place: Place, name: str, query: TableQuery, format: str, path: Path) -> None:
         """Writes all matching rows in the order shown to a file. Raises UsageError."""
         only, asked = _segment_apart(name, query)
-        with self._open(folder, name, only) as (connection, table), reading.limit_reads(connection, WRITE_S):
-            rows = stored_tables.rows_of(connection, table, replace(asked, first=0, most=-1))
+        with self._open(place, name, only) as (reader, table), reader.limit_reads(WRITE_S):
+            rows = stored_tables.rows_of(reader, table, replace(asked, first=0, most=-1))
             if name == ISSUES.name:
-                rows = rows_with_positions(folder, table.names, list(rows))
+                rows = rows_with_positions(place, table.names, list(rows))
             find_writer(format).write(table, rows, path)
 
     @contextlib.contextmanager
-    def _open(self, folder: Path, name: str, only: str = "") -> Iterator[tuple[reading.Connection, Table]]:
+    def _open(self, place: Place, name: str, only: str = "") -> Iterator[tuple[CollectionReader, Table]]:
         """only: for faults, the segment whose issues are counted."""
-        segments = self.segments(folder) if name in TABLES else None
+        segments = self.segments(place) if name in TABLES else None
         table = with_segments(table_of(name)) if segments else table_of(name)
         if only:
-            require_segment(folder, only)
+            require_segment(place, only)
         if table.source:
-            with reading.moment(folder) as connection:
+            # PostgreSQL ends a snapshot with the first statement that is stopped, and has no names of segments
+            opened = snapshot_of if isinstance(place, Path) else open_reader
+            with opened(folder_of(place) if segments else place) as reader:
                 if segments:
-                    SqliteReader(connection).name_segments(segments.of)
-                yield connection, table
+                    reader.name_segments(segments.of)
+                yield reader, table
             return
         with self._computed.lock:  # one audit at a time, as each loads a site's links into memory
-            yield self._result(folder, name) if name not in TABLES else self._audit(folder, only), table
+            yield self._result(place, name) if name not in TABLES else self._audit(place, only), table
 
-    def _audit(self, folder: Path, only: str = "") -> reading.Connection:
+    def _audit(self, place: Place, only: str = "") -> CollectionReader:
         """Tables of the faults of all sites, most severe first, and of their open issues; recomputed after a run or a
         change of notes. only: pages of this segment.
         """
-        version = _version(folder)
-        key, segments = (*version, only), self.segments(folder)
+        version = _version(place)
+        key, segments = (*version, only), self.segments(place)
 
-        def make() -> reading.Connection:
-            noted = self._noted_causes(folder)
+        def make() -> CollectionReader:
+            noted = self._noted_causes(place)
             if segments and only:
                 noted = noted.within(lambda pages: pages_within(segments, only, pages))
             table = noted.issues
@@ -298,39 +299,39 @@ class Browser:
 
         return self._computed.get_or_make(key, make)
 
-    def _noted_causes(self, folder: Path) -> NotedCauses:
+    def _noted_causes(self, place: Place) -> NotedCauses:
         """All causes with their notes. A changed note does not repeat the audit."""
-        with reading.open_reader(folder) as connection:
+        with open_reader(place) as reader:
 
             def make() -> tuple[IssueTable, tuple[Causes, ...]]:
-                with reading.limit_reads(connection, AUDIT_S), reading.snapshot(connection):
-                    table = issues_of_sites(SqliteReader(connection), folder, closed=True)
+                with reader.limit_reads(AUDIT_S), reader.snapshot():
+                    table = issues_of_sites(reader, place, closed=True)
                     table = table.of(by_severity(table.kinds))
-                    return table, tuple(
-                        seen_since(SqliteReader(connection), table, causes) for causes in table.causes()
-                    )
+                    return table, tuple(seen_since(reader, table, causes) for causes in table.causes())
 
-            audited = self._audited.get_or_make((folder.resolve(), *SqliteReader(connection).version()), make)
-            return NotedCauses(*audited, {(note.code, note.cause): note for note in _notes(connection)})
+            audited = self._audited.get_or_make((full_place(place), *reader.version()), make)
+            notes = fault_notes(reader.statements)
+            return NotedCauses(*audited, {(note.code, note.cause): note for note in notes})
 
-    def noted_faults(self, folder: Path) -> tuple[NotedFault, ...]:
+    def noted_faults(self, place: Place) -> tuple[NotedFault, ...]:
         """All causes with notes and their first issue, most severe first. Raises NoCollection, StoreError."""
         with self._computed.lock:
-            return tuple(self._noted_causes(folder).faults(1))
+            return tuple(self._noted_causes(place).faults(1))
 
-    def fault(self, folder: Path, code: str, cause: str, most: int = 1) -> NotedFault | None:
+    def fault(self, place: Place, code: str, cause: str, most: int = 1) -> NotedFault | None:
         """A cause with at most `most` of its issues, or None if it does not exist (any more). Raises NoCollection,
         StoreError.
         """
         with self._computed.lock:
-            noted = self._noted_causes(folder)
+            noted = self._noted_causes(place)
         return next(noted.only(code, cause).faults(most), None)
 
-    def _result(self, folder: Path, name: str) -> reading.Connection:
+    def _result(self, place: Place, name: str) -> CollectionReader:
         """A stored result as a table, reloaded if it changed."""
         kind, _, which = name.partition(":")
         result = result_tables()[kind]
-        key = (folder.resolve(), name, result.stamp(folder, which))
+        folder = folder_of(place)
+        key = (full_place(place), name, result.stamp(folder, which))
         return self._computed.get_or_make(
             key, lambda: stored_tables.computed_database((result.table, result.rows(folder, which)))
         )
@@ -359,35 +360,32 @@ def table_of(name: str) -> Table:
     return TABLES[name]
 
 
-def _notes(connection: reading.Connection) -> tuple[FaultNote, ...]:
-    return fault_notes(schema.SqliteStatements(connection))
-
-
-def _version(folder: Path) -> _Key:
+def _version(place: Place) -> _Key:
     """Cache key that changes with the stored data and the rules."""
-    with reading.open_reader(folder) as connection:
-        return (folder.resolve(), *SqliteReader(connection).version(), _notes(connection), rules_mtime_ns(folder))
+    with open_reader(place) as reader:
+        rules = rules_mtime_ns(place), reader.note("rules_text")
+        return (full_place(place), *reader.version(), fault_notes(reader.statements), rules)
 
 
-def _stamp(folder: Path, name: str) -> object:
+def _stamp(place: Place, name: str) -> object:
     """Cache key of a stored result; None for other tables, which depend on `_version` alone."""
     kind, _, which = name.partition(":")
     result = result_tables().get(kind)
-    return result.stamp(folder, which) if result else None
+    return result.stamp(folder_of(place), which) if result else None
 
 
-def _with_positions(folder: Path, table: Table, page: TablePage, columns: Sequence[str]) -> TablePage:
+def _with_positions(place: Place, table: Table, page: TablePage, columns: Sequence[str]) -> TablePage:
     """Adds line and column to a page of ISSUES and selects columns. page: with all columns."""
     chosen = table.select(columns)
     rows = page.rows
     if {column.name for column in chosen} & {"line", "column"}:
-        rows = tuple(rows_with_positions(folder, table.names, rows))
+        rows = tuple(rows_with_positions(place, table.names, rows))
     places = [table.names.index(column.name) for column in chosen]
     return replace(page, columns=chosen, rows=tuple(tuple(row[place] for place in places) for row in rows))
 
 
 def read_page(
-    connection: reading.Connection,
+    reader: CollectionReader,
     table: Table,
     query: TableQuery,
     columns: Sequence[str] = (),
@@ -395,12 +393,12 @@ def read_page(
 ) -> TablePage:
     """One page of a table; without facets if they take more CPU time than FACETS_S. Raises UsageError, OutOfTime."""
     try:
-        with reading.limit_reads(connection, FACETS_S, cpu_s):
-            sample = stored_tables.sample_of(connection, table, query, columns)
+        with reader.limit_reads(FACETS_S, cpu_s):
+            sample = stored_tables.sample_of(reader, table, query, columns)
     except OutOfTime:
         sample = stored_tables.NO_SAMPLE
-    with reading.limit_reads(connection, READ_S, cpu_s):
-        rows = tuple(stored_tables.rows_of(connection, table, query, columns, sample))
+    with reader.limit_reads(READ_S, cpu_s):
+        rows = tuple(stored_tables.rows_of(reader, table, query, columns, sample))
     return TablePage(
         table.name,
         table.select(columns),
@@ -414,7 +412,7 @@ def read_page(
     )
 
 
-def write_table(connection: reading.Connection, table: Table, query: TableQuery, format: str, path: Path) -> None:
+def write_table(reader: CollectionReader, table: Table, query: TableQuery, format: str, path: Path) -> None:
     """Writes all matching rows in the order shown to a file. Raises UsageError."""
-    rows = stored_tables.rows_of(connection, table, replace(query, first=0, most=-1))
+    rows = stored_tables.rows_of(reader, table, replace(query, first=0, most=-1))
     find_writer(format).write(table, rows, path)

@@ -24,7 +24,6 @@ from periplus.cli.crawl import (
 )
 from periplus.cli.options import (
     LongCommand,
-    collection_folder,
     collection_place,
     format_option,
     open_output,
@@ -150,37 +149,36 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     if flags["segment"]:
         require_segment(place, flags["segment"])  # before the first request
     conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])
-    baseline = baseline_run(collection_folder(place), flags["baseline"]) if flags["baseline"] else 0
+    baseline = baseline_run(place, flags["baseline"]) if flags["baseline"] else 0
     end = None
     if not flags["offline"]:
         end = _run(order, flags)
-    folder = collection_folder(place)
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
-    issues = issues_of(folder, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
+    issues = issues_of(place, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
     if end is not None:
         store_issues(place, end.run_id, issues)
         if not quiet:
             _say_end(end)
-    listed = new_since(folder, issues, baseline) if baseline else issues
-    listed = issues_within(folder, flags["segment"], listed) if flags["segment"] else listed
+    listed = new_since(place, issues, baseline) if baseline else issues
+    listed = issues_within(place, flags["segment"], listed) if flags["segment"] else listed
     if flags["suggest"]:
-        listed = _add_copies(folder, listed, flags["suggest"], settings, quiet=quiet)
+        listed = _add_copies(place, listed, flags["suggest"], settings, quiet=quiet)
     with open_output(flags["output"], exact=flags["format"] != "table") as out:
         _write(flags["format"], listed, settings.identity.folders, out)
     code = _gate(conditions, listed, baseline, quiet=quiet)
     if not flags["site"]:  # they are of a collection as a whole
-        code = _grade_gate(grades_now(folder, issues.sums()), least, quiet=quiet) or code
+        code = _grade_gate(grades_now(place, issues.sums()), least, quiet=quiet) or code
     if end is not None and end.state == "failed":
         say(f"{end.note[:1].upper()}{end.note[1:]}.", "red")
     sys.exit(code or (EXIT[end.state] if end is not None else 0))
 
 
-def _add_copies(folder: Path, issues: IssueTable, server: str, settings: Settings, *, quiet: bool) -> IssueTable:
+def _add_copies(place: Place, issues: IssueTable, server: str, settings: Settings, *, quiet: bool) -> IssueTable:
     from periplus.cli.progress import Watch
 
     watch = Watch()
     ask = (lambda done, count: None) if quiet else (lambda done, count: watch("Asking the archive", done, count))
-    done = service("archived copies")(folder, issues, server, settings, ask)
+    done = service("archived copies")(place, issues, server, settings, ask)
     if not quiet:
         left = f", {done.left:,} not requested" if done.left else ""
         say(f"Archived copies of {done.copies:,} among {count_of(done.asked, 'broken URL', 'broken URLs')}{left}.")

@@ -13,6 +13,7 @@ from periplus.cli.options import (
     WholeNumber,
     collection_folder,
     collection_option,
+    collection_place,
     format_option,
     open_output,
     option,
@@ -22,6 +23,7 @@ from periplus.cli.options import (
     segment_option,
 )
 from periplus.errors import UsageError
+from periplus.features import service
 from periplus.model.tables import EXPORTS
 from periplus.present.tables import FORMATS, write_table
 from periplus.present.writers import WRITERS, find_writer, writers
@@ -116,15 +118,18 @@ for _name in EXPORTS:
 @format_option(FORMATS)
 @option("-n --limit", "Most rows.", WholeNumber())
 @option("--time-limit", "Time limit of the query; 0: none.", click.FloatRange(0), TIME_LIMIT_S, metavar="SECONDS")
+@option("--snapshot", "Ask the tables of docs/parquet.md in its snapshot, by DuckDB; for large collections.", bool)
 @output_option
 @collection_option
 def sql(
-    question: str, collection: Place | None, format: str, limit: int | None, time_limit: float, output: Path | None
+    question: str, collection: Place | None, format: str, limit: int | None, output: Path | None, **flags: Any
 ) -> None:
     """Ask a collection a question in SQL.
 
     The collection is opened read-only. docs/sql.md describes the views urls, pages, links, redirects, visits, hosts,
     sites and runs. Any program that reads SQLite, for example Datasette or DuckDB, can open the file collection.db.
+    With --snapshot other tables are asked, as `periplus snapshot` wrote them, and results of `periplus analyse` as
+    result_ANALYSIS; nothing else is read of the collection, which may be a large one in a database.
 
     \b
     periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"
@@ -132,8 +137,10 @@ def sql(
     """
     from periplus.api.exporting import run_query
 
+    ask: Any = service("snapshot query") if flags["snapshot"] else run_query
+    place = (collection_place if flags["snapshot"] else collection_folder)(collection)
     with (
-        run_query(collection_folder(collection), question, time_limit, -1 if limit is None else limit) as answer,
+        ask(place, question, flags["time_limit"], -1 if limit is None else limit) as answer,
         open_output(output, exact=format != "table") as out,
     ):
         write_table(answer.columns, answer.rows, format, out)

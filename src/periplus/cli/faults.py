@@ -9,8 +9,8 @@ from typing import TextIO
 import click
 
 from periplus.cli.options import (
-    collection_folder,
     collection_option,
+    collection_place,
     format_option,
     open_output,
     option,
@@ -62,7 +62,7 @@ def list_faults(collection: Place | None, limit: int | None, format: str, output
     state = {"open": "", "all": None}.get(flags["decision"], flags["decision"])
     rows = [
         (key[:KEY_CHARS], *fault_row(noted.fault, issue_kinds(), noted.note, noted.since))
-        for key, noted in noted_faults(collection_folder(collection)).items()
+        for key, noted in noted_faults(collection_place(collection)).items()
         if state in (None, noted.note.decision.value)
         and flags["assignee"] in ("", noted.note.assignee)
         and flags["code"] in ("", noted.fault.code)

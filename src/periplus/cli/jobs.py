@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-import threading
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +53,6 @@ JOIN_EVERY_S = 5  # an idle worker looks for a crawl: each look opens a connecti
 STALLED_S = 60.0  # a worker without a turn for this time is not healthy: the database may be away
 TOKEN = "PERIPLUS_TOKEN"  # in the environment; jobs need not know it
 WORKER_GRACE_S = 90.0  # the runner gives a job a minute to store its answers
-FOLLOW_EVERY_S = 30.0  # polling a database without new rows takes a connection
 NICENESS = 5  # where cores are short, crawls go first and readers wait a little: benchmarks/readers.py
 
 
@@ -362,22 +360,12 @@ def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tup
             stack.callback(remove_empty_file, path)
         if not flags["no_workers"]:
             stack.enter_context(_worker(shown.base))
-        if shown.stored:
-            threading.Thread(target=_follow, args=(shown.bring_up,), daemon=True).start()
         os.nice(NICENESS)
         say(f"{address}  Ctrl-C ends it.")
         if flags["open_it"]:
             webbrowser.open(address)
         if not serve_screens(state, port):
             raise StoreError(_no_listening(host, port))
-
-
-def _follow(bring_up: Callable[[], None]) -> None:
-    """Brings copies up to date for as long as the program runs, in a tenth of the time at most."""
-    while True:
-        began = time.monotonic()
-        bring_up()
-        time.sleep(max(FOLLOW_EVERY_S, 9 * (time.monotonic() - began)))
 
 
 def _keep_users(users: Users, flags: dict[str, Any]) -> None:

@@ -119,11 +119,11 @@ def command_names() -> frozenset[str]:
 
 def _damage(ctx: click.Context) -> str:
     """What is wrong with the values of the collection that the command read; empty: nothing that we know of."""
+    from periplus.api.homes import FOLDERS
     from periplus.cli.options import COLLECTION
-    from periplus.store.sqlite.reading import wrong_value
 
     try:
-        return wrong_value(ctx.meta[COLLECTION]) if COLLECTION in ctx.meta else ""
+        return FOLDERS.damage(ctx.meta[COLLECTION]) if COLLECTION in ctx.meta else ""
     except PeriplusError:
         return ""
 

@@ -14,8 +14,8 @@ from periplus.cli.options import (
     FILE,
     PATH,
     PLACE,
-    collection_folder,
     collection_option,
+    collection_place,
     columns_of,
     draws_boxes,
     open_output,
@@ -143,10 +143,8 @@ def _make_site(place: Place, flags: dict[str, Any]) -> Site:
 
 
 def _write_sitemaps(place: Place, output: Path | None, site: str) -> None:
-    from periplus.api.collection import Collection
-
     assert output is not None  # _refuse_terminal
-    with Collection(collection_folder(place)) as collection:
+    with opened_collection(place) as collection:
         for path in collection.sitemaps(output, site):
             click.echo(path)
 
@@ -190,10 +188,10 @@ def report(collection: Place | None, site: str, output: Path | None, near: bool 
     duplicates, sizes, depth, links to other sites. Long tables can be paged, sorted and filtered. -o NAME.pdf writes a
     PDF for paper and mail, with the first causes of each kind. Overwrites an earlier report.
     """
-    from periplus.api.collection import REPORT_FILE, Collection
+    from periplus.api.collection import REPORT_FILE
 
     output = output or (Path(REPORT_FILE) if isinstance(collection, str) else None)
-    with Collection(collection_folder(collection)) as opened:
+    with opened_collection(collection) as opened:
         try:
             path = opened.report(output, site, near=near)
         except OSError as error:
@@ -232,10 +230,10 @@ def diff(
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
-    folder = collection_folder(collection)
+    place = collection_place(collection)
     before, after = runs or (("last", "last") if other else ("last-1", "last"))
-    other_folder = collection_folder(other) if other else None
-    sites = list(compare_sites(folder, before, after, other=other_folder, site=flags["site"]))
+    other_place = collection_place(other) if other else None
+    sites = list(compare_sites(place, before, after, other=other_place, site=flags["site"]))
     comparison, alone = sites[0][1], len(sites) == 1
     shown = {"most": flags["most"], "links": flags["links"]}
     with open_output(output, exact=format != "text") as out:

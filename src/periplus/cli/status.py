@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from periplus.cli.options import (
-    collection_folder,
     collection_option,
+    collection_place,
     format_option,
     open_output,
     output_option,
@@ -63,15 +63,16 @@ def trends(collection: Place | None, format: str, output: Path | None) -> None:
     response time; after a check, pages with an error and a score from 0 to 100 in each field. svg: curves.
     """
     from periplus.api.grading import trends as points_of
+    from periplus.api.homes import name_of
     from periplus.model.audit import GradedField
 
-    folder = collection_folder(collection)
-    points = points_of(folder)
+    place = collection_place(collection)
+    points = points_of(place)
     with open_output(output, exact=format != "table") as out:
         if format == "svg":
             from periplus.present.diff import write_trends
 
-            write_trends(points, folder.name.removesuffix(SUFFIX), out)
+            write_trends(points, name_of(place).removesuffix(SUFFIX), out)
             return
         rows = []
         for point in points:

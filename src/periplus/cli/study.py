@@ -12,11 +12,11 @@ import click
 
 from periplus.cli.options import (
     PATH,
-    collection_folder,
     collection_option,
     columns_of,
     format_option,
     open_output,
+    opened_collection,
     option,
     output_option,
 )
@@ -62,11 +62,10 @@ def duplicates(site: str, collection: Place | None, near: float, format: str, mo
     periplus duplicates example.org --near 0.6   less alike, too
     periplus duplicates --csv -o same.csv        a row a page, for a spreadsheet
     """
-    from periplus.api.collection import Collection
     from periplus.present.tables import write_table
     from periplus.present.text import COLUMNS, duplicate_lines, duplicate_rows, write_duplicate_json
 
-    with Collection(collection_folder(collection)) as reader:
+    with opened_collection(collection) as reader:
         duplicate_groups = reader.duplicates(site, near=near, watch=Watch())
     with open_output(output, exact=format != "text") as out:
         if format == "json":
@@ -127,7 +126,6 @@ def template(
     periplus template --text plain               what remains of each page, as text
     periplus template --remove bare              the pages' own source without navigation; their scripts are theirs
     """
-    from periplus.api.collection import Collection
     from periplus.present.tables import json_text
     from periplus.present.template import template_lines, template_values
 
@@ -145,7 +143,7 @@ def template(
         _require_empty(folder)
     if len(set(folders)) < len(folders):
         raise UsageError("--html, --text and --remove need a folder each")
-    with Collection(collection_folder(collection)) as reader:
+    with opened_collection(collection) as reader:
         site = site or one_site
         sites, values = [site] if site else reader.sites() or [""], []
         with open_output(output, exact=flags["format"] == "json") as out:

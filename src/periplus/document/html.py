@@ -7,8 +7,8 @@ tried. Its tree has the contents of `<template>` among the page's elements (a sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from periplus.document import whitespace
 
@@ -91,6 +91,11 @@ def closest_above(element: Element, selector: str) -> Element | None:
 def attribute(element: Element, name: str) -> str:
     """An attribute's value; '' if missing."""
     return element.attr(name) or ""
+
+
+def attributes(element: Element) -> Mapping[str, Any]:
+    """All attributes by name, each read when it is asked for; `class`, `rel` and other lists of tokens are lists."""
+    return element.attrs
 
 
 def tag_of(element: Element) -> str:

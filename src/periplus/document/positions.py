@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -34,6 +34,7 @@ _LINK_SELECTOR = ",".join(
 )  # fmt: skip
 _REFRESH = re.compile(r"[\d.\s]*[;,]?\s*(?:url\s*=\s*)?[\"']?([^\"']*)", re.IGNORECASE)
 _FRAGMENTS = frozenset({"broken-fragment", "missing-text"})
+_PLAIN_FRAGMENT = re.compile(r"[A-Za-z0-9_.-]*")  # is not written otherwise when the link is resolved
 _NO_URLS = frozenset({"malformed-link", "bad-mailto"})  # their detail begins with the written text
 _ONLY = {  # for issues with a related URL that concern only certain elements
     "canonical": "link[rel~=canonical i]", "hreflang": "link[hreflang]", "insecure-form": "form,button,input",
@@ -83,19 +84,23 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     markup = text if convert is None else convert(text, True).html
     tree = html.parse_with_positions(markup)
     # links and notes take two thirds of the time, and are computed only if needed
-    written = list(_link_sources(tree)) if any(map(_is_of_link, issues)) else []
+    of_links = [issue for issue in issues if _is_of_link(issue)]
+    written = _link_sources(tree) if of_links else iter(())
+    if all(issue.code in _FRAGMENTS for issue in of_links):
+        fragments = {_fragment_of(issue) for issue in of_links}
+        written = (link for link in written if _may_have(link.text, fragments))
     links = _Links(written, _base(tree, page.url), page)
-    notes = noted_elements(markup, tree) if any(issue.code not in ISSUE_SELECTORS for issue in issues) else []
+    of_issues = [links.of(issue) for issue in issues]
+    if convert is not None:
+        return [_in_text(text, link.text) if link else None for link in of_issues]
+    pairs = list(zip(issues, of_issues, strict=True))
+    needs_notes = any(link is None and issue.code not in ISSUE_SELECTORS for issue, link in pairs)
+    notes = noted_elements(markup, tree) if needs_notes else []
     noted = {note.code: element for note, element in notes if element is not None}
-    places: list[LineColumn | None] = []
-    for issue in issues:
-        link = links.of(issue)
-        element = link.element if link else noted.get(issue.code) or _issue_element(tree, issue.code)
-        if convert is not None:
-            places.append(_in_text(text, link.text) if link else None)
-        else:
-            places.append(html.position(element) if element is not None else None)
-    return places
+    elements = (
+        link.element if link else noted.get(issue.code) or _issue_element(tree, issue.code) for issue, link in pairs
+    )
+    return [html.position(element) if element is not None else None for element in elements]
 
 
 def _issue_element(tree: html.Tree, code: str) -> html.Element | None:
@@ -115,16 +120,26 @@ def _base(tree: html.Tree, url: Url) -> Url:
 def _link_sources(tree: html.Tree) -> Iterator[_LinkSource]:
     """The links of a page's elements, in page order."""
     for element in html.select(tree, _LINK_SELECTOR):
-        tag = html.tag_of(element)
+        tag, values = html.tag_of(element), html.attributes(element)
         for name in _LINK_ATTRIBUTES.get(tag, ()):
-            if value := html.attribute(element, name):
+            if value := values.get(name):
                 yield from (_LinkSource(element, text) for text in split_of_attribute(name, value))
-        if tag == "meta" and (match := _REFRESH.match(html.attribute(element, "content"))):
+        if tag == "meta" and (match := _REFRESH.match(values.get("content") or "")):
             yield _LinkSource(element, match[1])
-        sheet = element.text if tag == "style" else html.attribute(element, "style")
-        yield from (_LinkSource(element, text) for text, _ in urls(sheet))
-        if background := html.attribute(element, "background"):
+        if sheet := element.text if tag == "style" else values.get("style"):
+            yield from (_LinkSource(element, text) for text, _ in urls(sheet))
+        if background := values.get("background"):
             yield _LinkSource(element, background)
+
+
+def _fragment_of(issue: Issue) -> str:
+    return issue.cause.removeprefix(issue.related)[1:] if issue.code in _FRAGMENTS else ""
+
+
+def _may_have(text: str, fragments: Set[str]) -> bool:
+    """Whether a link as written may have one of these fragments. Resolving a link takes ten times as long."""
+    _, mark, fragment = text.partition("#")
+    return bool(mark) and (fragment in fragments or _PLAIN_FRAGMENT.fullmatch(fragment) is None)
 
 
 def _is_of_link(issue: Issue) -> bool:
@@ -134,7 +149,7 @@ def _is_of_link(issue: Issue) -> bool:
 class _Links:
     """The links of a page, to look up those of issues."""
 
-    def __init__(self, links: Sequence[_LinkSource], base: Url, page: PageSource) -> None:
+    def __init__(self, links: Iterable[_LinkSource], base: Url, page: PageSource) -> None:
         self._by_text: dict[str, _LinkSource] = {}
         self._by_target: dict[Url, list[tuple[_LinkSource, str]]] = {}  # with their fragments
         for link in links:
@@ -154,7 +169,7 @@ class _Links:
             starts = (text for text in self._by_text if issue.detail == text or issue.detail.startswith(f"{text}: "))
             return self._by_text.get(max(starts, key=len, default=""))
         links = self._by_target.get(identity(Url(issue.related)), [])
-        fragment = issue.cause.removeprefix(issue.related)[1:] if issue.code in _FRAGMENTS else ""
+        fragment = _fragment_of(issue)
         only = next((selector for start, selector in _ONLY.items() if issue.code.startswith(start)), "")
         chosen = [
             link

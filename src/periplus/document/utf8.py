@@ -1,8 +1,9 @@
-"""Validates UTF-8 without decoding. Compiled if there is a C compiler; utf8.pxd gives the types."""
+"""UTF-8 without decoding: is it valid, and hashes of its words. Compiled if possible; utf8.pxd gives the types."""
 
 from __future__ import annotations
 
 HIGH_BITS = 0x8080808080808080
+FNV_START, FNV_PRIME, ALL_BITS = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
 
 
 def is_utf_8(body: bytes) -> bool:
@@ -39,3 +40,19 @@ def is_utf_8(body: bytes) -> bool:
             return False
         place += width
     return True
+
+
+def hash_words(words: bytes, hashes: memoryview[int]) -> int:
+    """Writes the hash of each word to hashes (uint64), and returns the number of words.
+
+    words: separated by single spaces; without one at either end. The hash: FNV-1a (Fowler, Noll, Vo).
+    """
+    chars, count, digest = words, 0, FNV_START
+    for place in range(len(words)):
+        if chars[place] == 0x20:
+            hashes[count] = digest
+            count, digest = count + 1, FNV_START
+        else:
+            digest = ((digest ^ chars[place]) * FNV_PRIME) & ALL_BITS
+    hashes[count] = digest
+    return count + 1

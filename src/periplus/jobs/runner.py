@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.acquire.clock import SystemClock
-from periplus.api.homes import database_at
+from periplus.api.homes import store_of
 from periplus.children import Command
 from periplus.errors import UsageError
 from periplus.features import features
@@ -60,17 +59,12 @@ def opened_queue(
 
     Raises UsageError, NoCollection, StoreError.
     """
-    queue, clock = database_at(store).queue(store, make=make, waits=waits) if store else _folder_queue(folder)
+    place = store or folder
+    queue, clock = store_of(place).queue(place, make=make, waits=waits)
     try:
         yield queue, clock
     finally:
         queue.close()
-
-
-def _folder_queue(folder: Path) -> tuple[JobQueue, Clock]:
-    from periplus.store.sqlite.job_file import folder_queue
-
-    return folder_queue(folder), SystemClock()
 
 
 # If a runner dies, its job's process stops as at Ctrl-C and saves its work. So the next attempt continues where the

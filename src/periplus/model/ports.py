@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from periplus.model.audit import FaultNote
 from periplus.model.frontier import (
@@ -31,6 +31,8 @@ from periplus.model.visit import Cause, Cut, Headers, Reason, Request
 from periplus.model.web import HostKey, Origin, SiteKey, Url, UrlId
 from periplus.settings import Settings
 from periplus.values import frozen
+
+T = TypeVar("T")
 
 
 class Clock(Protocol):
@@ -453,6 +455,9 @@ class CrawlHome(Protocol):
 
     def reader(self) -> AbstractContextManager[VisitReader]:
         """Opens a snapshot of the collection. Raises NoCollection."""
+
+    def change(self, action: Callable[[Any], T]) -> T:
+        """Runs an action on the database's `store.statements.Statements` in one transaction; returns its result."""
 
     def store(self, run_id: int, settings: Settings) -> RunStore:
         """Opens the crawl store of a run, for one process."""

@@ -13,7 +13,7 @@ from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.ports import AddressPlace
 
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # monotonic times are not comparable across boots
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # monotonic times are not comparable across boots
 _TABLES = """
 CREATE TABLE IF NOT EXISTS boot (id TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS name (address TEXT, name TEXT, pid INTEGER, PRIMARY KEY (address, name, pid)) WITHOUT ROWID;
@@ -48,7 +48,7 @@ class SharedAddresses:
                 self._connection.execute(unused, (time.monotonic(),))
 
     def _begin_boot(self) -> None:
-        boot = _BOOT_ID.read_text("ascii") if _BOOT_ID.is_file() else ""
+        boot = BOOT_ID.read_text("ascii") if BOOT_ID.is_file() else ""
         if self._connection.execute("SELECT id FROM boot").fetchall() != [(boot,)]:
             for table in ("boot", "name", "place"):
                 self._connection.execute(f"DELETE FROM {table}")

@@ -18,6 +18,7 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store.notes import note
 from periplus.store.page_links import perhaps_with_fragments
 from periplus.store.reader import CollectionReader
+from periplus.store.runs import change_states, url_before
 from periplus.store.statements import Statements
 from periplus.values import frozen
 
@@ -25,9 +26,6 @@ _OF_CHECKS = "purpose IN ('head', 'check')"  # as in the index, otherwise SQLite
 _NET_DOWN = "net-down"  # key in run_count: our own network was down in this run, so failures are not evidence
 _IS_EVIDENCE = (
     f"(outcome NOT IN ('failed', 'skipped') OR run_id NOT IN (SELECT run_id FROM run_count WHERE name = '{_NET_DOWN}'))"
-)
-_ADD_TALLY = (
-    "INSERT INTO tally VALUES ('reason:' || ?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value"
 )
 SINCE = "check_since"  # name of a note: start of the current check
 
@@ -163,24 +161,22 @@ def store_verdicts(statements: Statements, dead: Iterable[tuple[int, str, str, i
     Call it within a transaction, while no verdict is in force. The end of the run puts them in force.
     """
     statements.change("DELETE FROM verdict")
-    shard = statements.dialect.shard
+    shard, url = statements.dialect.shard, f"url u WHERE {statements.dialect.anywhere('u')}u.id = ?"
     columns = f"{shard}url_id, reason, rule, status, was, was_rule, was_status"
-    insert = f"INSERT INTO verdict ({columns}) SELECT {shard}id, ?, ?, ?, reason, rule, status FROM url WHERE id = ?"
+    insert = f"INSERT INTO verdict ({columns}) SELECT {shard}id, ?, ?, ?, reason, rule, status FROM {url}"
     statements.change_rows(insert, ((reason, rule, status, url_id) for url_id, reason, rule, status in dead))
 
 
-def restate(statements: Statements, revived: Iterable[tuple[int, str, str, int]]) -> None:
+def restate(statements: Statements, run_id: int, revived: Iterable[tuple[int, str, str, int]]) -> None:
     """Changes the state of URLs permanently. revived: (id, reason, rule, status) of URLs that were dead in the crawl
-    and alive in a check.
+    and alive in a check, which is this run.
 
     Call it within a transaction.
     """
-    for url_id, reason, rule, status in revived:
-        before = statements.rows("SELECT reason FROM url WHERE id = ?", (url_id,))[0][0]
-        statements.change(
-            "UPDATE url SET reason = ?, rule = ?, status = ? WHERE id = ?", (reason, rule, status, url_id)
-        )
-        statements.change_rows(_ADD_TALLY, [(before, -1), (reason, 1)])
+    find = f"SELECT {url_before(statements)} FROM url u WHERE {statements.dialect.anywhere('u')}u.id = ?"
+    change_states(
+        statements, run_id, [(*row, *new) for url_id, *new in revived for row in statements.rows(find, (url_id,))]
+    )
 
 
 def crawled_as(reader: CollectionReader) -> dict[int, str]:

@@ -13,6 +13,7 @@ from periplus.model.audit import FaultDecision, FaultNote
 from periplus.model.frontier import CHOSEN_NOTE, Batch
 from periplus.store.statements import Statements
 
+CHANGES = "changes"  # name of a note: number of changes of the collection by others than crawls
 _FAULT = "fault:"  # prefix of the key in meta, followed by a digest, since a cause may be too long for an index
 _FIELDS = ("code", "cause", "decision", "assignee", "words", "made")
 
@@ -40,6 +41,11 @@ def change_note(statements: Statements, name: str, changed: Callable[[str], str]
     text = changed(note(statements, name))
     put_note(statements, name, text)
     return text
+
+
+def count_change(statements: Statements) -> None:
+    """Counts a change of the collection that no crawl made. Call it within a transaction."""
+    change_note(statements, CHANGES, lambda number: str(int(number or 0) + 1))
 
 
 def put_chosen_pages(statements: Statements, batch: Batch) -> None:

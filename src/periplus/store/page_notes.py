@@ -16,6 +16,14 @@ from periplus.values import Pairs
 
 _HTML = "('text/html', 'application/xhtml+xml')"
 _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN {_HTML}"
+_WRITE_NOTES = (
+    "INSERT INTO page_note (md5, version, notes) VALUES (?, ?, ?)"
+    " ON CONFLICT (md5) DO UPDATE SET version = excluded.version, notes = excluded.notes"
+)
+_WRITE_CERTIFICATE = (
+    "INSERT INTO certificate (host, seen, ends, old_tls, fault) VALUES (?, ?, ?, ?, ?) ON CONFLICT (host) DO UPDATE SET"
+    " seen = excluded.seen, ends = excluded.ends, old_tls = excluded.old_tls, fault = excluded.fault"
+)
 _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
 
 
@@ -45,7 +53,7 @@ def pages_without_notes(
 def store_notes(statements: Statements, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
     """Stores notes by the digest of the body. Call it within a transaction."""
     rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)
-    statements.change_rows("INSERT OR REPLACE INTO page_note VALUES (?, ?, ?)", rows)
+    statements.change_rows(_WRITE_NOTES, rows)
 
 
 def page_headers(
@@ -90,10 +98,10 @@ def secure_pages(reader: CollectionReader, most: int) -> list[Url]:
     return [Url(url) for (url,) in reader.stream(f"{find} GROUP BY host_id ORDER BY 1 LIMIT ?", (most,))]
 
 
-def store_certificate(statements: Statements, host: str, certificate: Certificate, now: float) -> None:
-    """Replaces the host's certificate. Call it within a transaction."""
-    row = (host, now, certificate.ends, certificate.old_tls, certificate.fault)
-    statements.change("INSERT OR REPLACE INTO certificate VALUES (?, ?, ?, ?, ?)", row)
+def store_certificates(statements: Statements, seen: Iterable[tuple[str, Certificate]], now: float) -> None:
+    """Replaces the certificates of hosts. Call it within a transaction."""
+    rows = ((host, now, certificate.ends, int(certificate.old_tls), certificate.fault) for host, certificate in seen)
+    statements.change_rows(_WRITE_CERTIFICATE, rows)
 
 
 def certificates(reader: CollectionReader) -> list[tuple[str, float, Certificate]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from itertools import islice
+from time import thread_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from periplus.errors import UsageError
@@ -138,8 +139,10 @@ class CollectionReader(Protocol):
     def close(self) -> None: ...
 
     @abstractmethod
-    def limit_reads(self, limit_s: float) -> AbstractContextManager[None]:
-        """Stops reads within the context after limit_s seconds (SQLite: of CPU time), 0: never; translates errors."""
+    def limit_reads(self, limit_s: float, cpu_s: Callable[[], float] = thread_time) -> AbstractContextManager[None]:
+        """Stops reads within the context after limit_s seconds, 0: never; translates errors. SQLite counts the CPU time
+        that cpu_s returns. Raises OutOfTime.
+        """
 
     @abstractmethod
     def snapshot(self, of: str = "") -> AbstractContextManager[None]:
@@ -391,6 +394,11 @@ class CollectionReader(Protocol):
         conditions = (f"{dialect.anywhere('b')}b.source = ?",) if source else ()
         find = f"{select(by_key(BAD_LINKS, dialect), where=conditions, dialect=dialect)} LIMIT ?"
         return self.stream(find, (*values, limit if limit >= 0 else NO_LIMIT))
+
+    def linking_pages(self, url_id: UrlId, most: int) -> list[int]:
+        """Ids of up to `most` pages whose links may lead to a URL."""
+        find = f"SELECT DISTINCT source FROM {self._dialect.linking} l LIMIT ?"
+        return [row[0] for row in self.statements.rows(find, (url_id, most))]
 
     def count_inlinks(self, url_id: UrlId) -> int:
         """Number of pages that link to it, without itself. Reads the targets of all links once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from periplus.errors import StoreError
@@ -17,7 +17,7 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import Settings, as_values
 from periplus.store import notes
 from periplus.store.notes import note, put_note
-from periplus.store.statements import Statements
+from periplus.store.statements import Row, Statements
 
 T = TypeVar("T")
 # A pause is an entry in the table meta until the crawl is resumed or ends, or another one begins.
@@ -215,12 +215,23 @@ def _restate(statements: Statements, run_id: int, now: tuple[str, str, str], the
             f"SELECT 1 FROM host WHERE ({dialect.shard}id) IN ({hosts}) ORDER BY {dialect.shard}id{dialect.for_update}"
         )
     find = (
-        f"SELECT {'u.shard' if dialect.has_shards else '0'}, u.id, u.reason, u.rule, u.status, u.depth, u.first_seen,"
-        f" v.{then[0]}, v.{then[1]}, v.{then[2]} FROM {verdicts}"
+        f"SELECT {url_before(statements)}, v.{then[0]}, v.{then[1]}, v.{then[2]} FROM {verdicts}"
         f" WHERE u.reason = v.{now[0]} AND u.rule = v.{now[1]}"
     )
+    change_states(statements, run_id, statements.rows(find))
+
+
+def url_before(statements: Statements) -> str:
+    """Columns of a URL `u` before `change_states`."""
+    shard = "u.shard" if statements.dialect.has_shards else "0"
+    return f"{shard}, u.id, u.reason, u.rule, u.status, u.depth, u.first_seen"
+
+
+def change_states(statements: Statements, run_id: int, rows: Iterable[Row]) -> None:
+    """Changes URLs in a run, with their history and the tallies. rows: `url_before`, then reason, rule and status."""
+    dialect = statements.dialect
     past, urls, tallies = [], [], Counter[str]()
-    for shard, url_id, reason, rule, status, depth, first_seen, *new in statements.rows(find):
+    for shard, url_id, reason, rule, status, depth, first_seen, *new in rows:
         past.append((first_seen, (shard, url_id, run_id, reason, rule, status, depth)))
         urls.append((shard, url_id, *new))
         tallies["reason:" + reason] -= 1

@@ -34,12 +34,13 @@ from periplus.model.visit import FETCHED_REASONS, Reason, State, urls_by_state
 from periplus.present.charts import Area, write_areas
 from periplus.present.diff import GRADE_LINES, trend_lines, write_run_lines
 from periplus.present.wording import why_waits
-from periplus.settings import SETTINGS_FILE, read_tables, segments_written
+from periplus.settings import read_tables, segments_written
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
 from periplus.ui.start import allows_private, offered_consents, renewal
-from periplus.ui.state import OPEN, AppState, MovingPart, now, place_of, state_of
+from periplus.ui.state import OPEN, AppState, MovingPart, now, place_read, state_of
 from periplus.ui.watching import Folder, Moment
+from periplus.values import Place
 
 EVERY_S = 1.0  # seconds between updates
 SHARED_S = 0.9  # as old a picture may be that is shown to others too
@@ -99,7 +100,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     state, name = state_of(request), request.path_params["name"]
     job = state.job_of(name)
     try:
-        folder = state.places.read(state.places.folder(name))
+        place = state.places.place(state.places.folder(name))
     except NoCollection:
         if job is None:
             raise
@@ -111,12 +112,12 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (),
             "failure": job.note if job.state is JobState.FAILED else "", "consents": offered_consents(state), "read": 0,
             "overview": None}  # fmt: skip
-    moment = state.watchers.look(folder)
+    moment = state.watchers.look(place)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     overview = None
     read = sum(tally.urls for tally in moment.status.counts if tally.reason in FETCHED_REASONS)
     if read and moment.state not in ("", "running", "paused"):
-        overview = state.browser.overview(folder, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
+        overview = state.browser.overview(place, WAIT_S if rendering.wants_json(request) and not wait_s else wait_s)
     values: dict[str, object] = {
         "name": name, "moment": moment, "job": job, "missing": "", "figures": figures(moment), "hosts": hosts,
         "failure": moment.note if moment.state == "failed" else "", "consents": offered_consents(state), "read": read,
@@ -186,27 +187,27 @@ def figures(moment: Moment) -> list[tuple[str, int, str]]:
 
 def settings(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """Settings of the collection with their sources, limits, and deletion."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     state, is_stored = state_of(request), isinstance(place, str)
     file = rules_file(place).absolute() if is_stored else rules_file(place)
-    groups = setting_groups(state.settings_files(folder), local=not state.locks.is_shared)
+    files = state.settings_files(place if isinstance(place, Path) else None)
+    groups = setting_groups(files, local=not state.locks.is_shared)
     shown: dict[str, object] = {"title": "Settings", "name": name, "groups": groups, "file": str(file)}
     if not rendering.wants_json(request):
         of_login = refused is not None and "login_name" in refused[0]
-        shown |= {"everyday": EVERYDAY, **_segments(state, folder, None if of_login else refused)}
-        shown |= {"is_stored": is_stored, **_logins(state, folder, refused if of_login else None)}
+        shown |= {"everyday": EVERYDAY, **_segments(state, place, None if of_login else refused)}
+        shown |= {"is_stored": is_stored, **_logins(state, place, refused if of_login else None)}
     return rendering.answer(request, "settings.html", shown, 400 if refused else 200)
 
 
-def _segments(state: AppState, folder: Path, refused: rendering.RefusedForm | None) -> dict[str, object]:
+def _segments(state: AppState, place: Place, refused: rendering.RefusedForm | None) -> dict[str, object]:
     """The rules of segments as they are written, and how many URLs each has; or why what was written cannot be."""
-    path = folder / SETTINGS_FILE
-    rules = segments_written(_read_text(path))
+    rules = segments_written(_read_text(rules_file(place))) or segments_written(homes.home_of(place).rules_text())
     made: dict[str, object] = {"rules": rules, "segments": {}, "fault": ""}
     if refused:
         return made | {"rules": refused[0].get("rules", ""), "fault": refused[1]}
     try:
-        segments = state.browser.segments(folder)
+        segments = state.browser.segments(place)
         return made | {"segments": segments.counts() if segments else {}}
     except UsageError as error:
         return made | {"fault": str(error)}
@@ -214,10 +215,9 @@ def _segments(state: AppState, folder: Path, refused: rendering.RefusedForm | No
 
 def name_segments(request: Request) -> Response:
     """Writes the rules of segments that a form gives into the collection's periplus.toml, or its database."""
-    (name, _, place), form = place_of(request), form_of(request)
+    (name, place), form = place_read(request), form_of(request)
     try:
         write_rules(place, form.get("rules", ""))
-        homes.folder_of(place)  # the local copy of a database gets them too
     except UsageError as error:
         return settings(request, (form, str(error)))
     return rendering.to_screen(name, "settings#segments")
@@ -227,9 +227,9 @@ def _read_text(path: Path) -> str:
     return path.read_text("utf-8") if path.is_file() else ""
 
 
-def _logins(state: AppState, folder: Path, refused: rendering.RefusedForm | None) -> dict[str, object]:
+def _logins(state: AppState, place: Place, refused: rendering.RefusedForm | None) -> dict[str, object]:
     """The logins that crawls of the collection use, without their secrets; what a refused form had, and why."""
-    tables = read_tables(folder / SETTINGS_FILE)
+    tables = read_tables(rules_file(place))
     used = tables.get("settings", {}).get("login", [])
     logins = {name: table.get("form") or " ".join(table.get("hosts", [])) for name, table in _login_tables(tables)}
     return {
@@ -250,8 +250,8 @@ def sign_in(request: Request) -> Response:
 
     Only if no other machine can connect: it decides which host receives a variable of the environment.
     """
-    (name, folder, place), form = place_of(request), form_of(request)
-    path, login = folder / SETTINGS_FILE, form.get("login_name", "").strip() or "site"
+    (name, place), form = place_read(request), form_of(request)
+    path, login = rules_file(place), form.get("login_name", "").strip() or "site"
     try:
         if isinstance(place, str):
             raise UsageError(
@@ -263,7 +263,7 @@ def sign_in(request: Request) -> Response:
             raise UsageError(f"other machines can connect to this server: write [login.{login}] into {path} by hand")
         table = {} if form.get("remove") else login_table(form)
         if not form.get("remove"):
-            service("login")(table, login, "this login", folder, is_public=True)
+            service("login")(table, login, "this login", place, is_public=True)
         replace_text(path, with_login(_read_text(path), login, table))
     except UsageError as error:
         return settings(request, (form, str(error)))
@@ -288,7 +288,7 @@ def jobs_about(state: AppState, name: str, is_about: Callable[[JobOrder], bool])
 
 def pause(request: Request) -> Response:
     """Pauses the running crawl, also one started elsewhere."""
-    name, _, place = place_of(request)
+    name, place = place_read(request)
     if not homes.home_of(place).pause(now()):
         raise UsageError("no crawl is running in this collection: there is nothing to pause")
     return rendering.to_screen(name, "live")
@@ -313,12 +313,12 @@ def resume(request: Request) -> Response:
     if job is not None and job.state not in OPEN and name not in state.places.collections():
         state.add_job(_allowing(job.order) if consents else job.order)
         return rendering.to_screen(name, "live")
-    _, folder, place = place_of(request)
+    _, place = place_read(request)
     is_stopping = job is not None and job.state in OPEN and job.cancel_asked
     limits = ("max_pages", "max_depth", "delay", "exclude")
     is_changed = consents or any(text for field, text in form.items() if field in limits or field.startswith(PREFIX))
     if is_changed or is_stopping or not homes.home_of(place).resume(now()):
-        order = resume_order(_last_crawl(state, name, folder), form, local=not state.locks.is_shared)
+        order = resume_order(_last_crawl(state, name, place), form, local=not state.locks.is_shared)
         if is_changed:
             state.stop_jobs(name)
         state.add_job(_allowing(order) if consents else order)
@@ -328,9 +328,9 @@ def resume(request: Request) -> Response:
 def again(request: Request) -> Response:
     """Refreshes the collection or checks its links, under the consents of its last crawl."""
     state, form, name = state_of(request), form_of(request), request.path_params["name"]
-    _, folder, _ = place_of(request)
+    _, place = place_read(request)
     order = renewal(state, {**form, "collection": name})
-    consents = [word for word in _last_crawl(state, name, folder) if word.startswith(("--mine=", "--allow-private"))]
+    consents = [word for word in _last_crawl(state, name, place) if word.startswith(("--mine=", "--allow-private"))]
     state.add_job(replace(order, command=(*order.command, *consents)))
     return rendering.to_screen(name, "live")
 
@@ -347,15 +347,15 @@ def _fetches(command: tuple[str, ...]) -> bool:
     return command[0] in ("crawl", "check", "survey") or command[:2] == ("topic", "crawl")
 
 
-def _last_crawl(state: AppState, name: str, folder: Path) -> tuple[str, ...]:
+def _last_crawl(state: AppState, name: str, place: Place) -> tuple[str, ...]:
     """The command of the last crawl or check: as it was asked for here; else from the collection's starts,
     with its folder's settings.
     """
     commands = [job.order.command for job in state.jobs_of(name) if _fetches(job.order.command)]
     if commands:
         return commands[0]
-    runs = state.watchers.look(folder).status.runs
+    runs = state.watchers.look(place).status.runs
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
         raise UsageError("this collection has no crawl to continue")
-    return ("crawl", *starts, "-o", state.folder_word(folder))
+    return ("crawl", *starts, "-o", state.folder_word(state.places.folder(name)))

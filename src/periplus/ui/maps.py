@@ -16,7 +16,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from periplus.analyse.linkgraph import shortest_way
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
+from periplus.api.homes import full_place
 from periplus.api.site import Site, layout_key, stored_graph
 from periplus.errors import UsageError
 from periplus.jobs.presets import choice, whole
@@ -26,7 +27,7 @@ from periplus.present.charts import COLOURS, FORMS
 from periplus.present.site_graph import SiteGraph, site_svg
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
-from periplus.ui.state import folder_of, state_of
+from periplus.ui.state import place_read, state_of
 from periplus.urls.scope import site_key
 from periplus.values import frozen
 
@@ -71,7 +72,7 @@ _CLOSE = TreeLine("close")
 
 def site_map(request: Request) -> Response:
     """The tree, and the pages that have a text in title or address."""
-    name, _ = folder_of(request)
+    name, _ = place_read(request)
     asked = request.query_params
     sites, site = site_of(request)
     nodes, (by, form, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
@@ -92,12 +93,12 @@ def site_map(request: Request) -> Response:
 
 def site_of(request: Request) -> tuple[list[str], Site]:
     """(sites of the starts, the map that is asked for)."""
-    _, folder = folder_of(request)
-    with Collection(folder, time_limit_s=READ_S) as collection:
+    _, place = place_read(request)
+    with open_collection(place, time_limit_s=READ_S) as collection:
         starts = [Url(start) for run in collection.runs() for start in run.starts]
     sites = list(dict.fromkeys(str(site_key(start)) for start in starts))
     site = request.query_params.get("site", "") or (sites[0] if len(sites) > 1 else "")
-    return sites, state_of(request).maps.of(folder, site)
+    return sites, state_of(request).maps.of(place, site)
 
 
 def _drawing_options(request: Request) -> tuple[str, str, str]:
@@ -293,7 +294,7 @@ def _steps(site: Site, pages: list[int]) -> tuple[Step, ...]:
 
 def site(request: Request) -> Response:
     """The screen; the drawing follows as JSON."""
-    name, _ = folder_of(request)
+    name, _ = place_read(request)
     asked = request.query_params
     sites, shown = site_of(request)
     query = rendering.query({}, site=asked.get("site", ""), under=asked.get("under", "")) + "&"
@@ -305,11 +306,11 @@ def site(request: Request) -> Response:
 
 def _site_graph(request: Request, wait_s: float | None) -> SiteGraph | None:
     """The drawing; None: it takes longer. wait_s: None: as long as it takes."""
-    _, folder = folder_of(request)
+    _, place = place_read(request)
     state, under = state_of(request), request.query_params.get("under", "")
     _, shown = site_of(request)
-    key = (folder.resolve(), *layout_key(folder, shown.key, under))
-    return state.layouts.of(key, lambda: stored_graph(folder, shown, under), wait_s)
+    key = (full_place(place), *layout_key(place, shown.key, under))
+    return state.layouts.of(key, lambda: stored_graph(place, shown, under), wait_s)
 
 
 def site_values(request: Request) -> Response:

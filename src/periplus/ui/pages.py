@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.api.page import Page
 from periplus.api.searching import open_search
 from periplus.api.tables import TableQuery
@@ -25,7 +26,7 @@ from periplus.model.web import Url
 from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
 from periplus.ui.maps import place_of
-from periplus.ui.state import folder_of, name_and_folder, now, state_of
+from periplus.ui.state import name_and_folder, now, place_read, state_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import JsonObject, frozen
@@ -69,13 +70,13 @@ FACETS = {
 
 def page(request: Request) -> Response:
     """One page, seen in one of VIEWS; `raw` gives its source or XML as a file."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     asked = request.query_params
     view, url = asked.get("view", ""), asked.get("url", "")
     if view not in VIEWS or not url:
         raise UsageError(f"name a page with url=, and perhaps a view: {', '.join(filter(None, VIEWS))}")
     state = state_of(request)
-    with Collection(folder, time_limit_s=READ_S) as collection:
+    with open_collection(place, time_limit_s=READ_S) as collection:
         stored_page = collection.page(url, state.browser.indexes)
         if asked.get("raw"):
             return _raw(stored_page, view)
@@ -85,7 +86,7 @@ def page(request: Request) -> Response:
             "name": name,
             "page": summary,
             "view": view,
-            "has_vectors": (folder / VECTORS).is_dir(),
+            "has_vectors": (name_and_folder(request)[1] / VECTORS).is_dir(),
             "views": {key: word for key, word in VIEWS.items() if _has(stored_page, key)},
         }
         line, parts = whole(asked, "line", 0, 0, 10_000_000), asked.getlist("parts")
@@ -93,7 +94,7 @@ def page(request: Request) -> Response:
     if view in ("", "place"):
         values |= _place(request, stored_page.url, wait=view == "place")
     if view == "visits":
-        values["visits"] = state.browser.page(folder, "visits", TableQuery((("url", stored_page.url),), most=100))
+        values["visits"] = state.browser.page(place, "visits", TableQuery((("url", stored_page.url),), most=100))
     return rendering.answer(request, "page.html", values)
 
 
@@ -129,14 +130,14 @@ def _view_values(collection: Collection, page: Page, view: str, line: int, parts
 
 def _place(request: Request, url: Url, *, wait: bool) -> JsonObject:
     """Position of the page in its site's map; without waiting only if the map is cached."""
-    _, folder = folder_of(request)
+    _, place = place_read(request)
     maps, site = state_of(request).maps, str(site_key(url))
     try:
-        made = maps.of(folder, site) if wait else maps.cached_site(folder, site)
+        made = maps.of(place, site) if wait else maps.cached_site(place, site)
     except UsageError as error:
         return {"place": None, "no_place": str(error)}
-    place = place_of(made, url) if made else None
-    return {"place": place, "no_place": "" if made is None or place else f"It is not a page of the map of {made.key}."}
+    step = place_of(made, url) if made else None
+    return {"place": step, "no_place": "" if made is None or step else f"It is not a page of the map of {made.key}."}
 
 
 def _blocks(page: Page, parts: Sequence[str]) -> JsonObject:
@@ -194,7 +195,7 @@ def _raw(page: Page, view: str) -> Response:
 
 def page_copy(request: Request) -> Response:
     """A stored page, or a part of a page, for the browser; 404 for anything else."""
-    _, folder = folder_of(request)
+    _, place = place_read(request)
     if not (url := request.query_params.get("url", "")):
         raise UsageError("name a page with url=")
     path = request.url.path
@@ -202,7 +203,7 @@ def page_copy(request: Request) -> Response:
     def place_of(target: Url, fragment: str) -> str:
         return f"{path}?url={quote(target, safe='')}{'#' + fragment if fragment else ''}"
 
-    with Collection(folder, time_limit_s=READ_S) as collection:
+    with open_collection(place, time_limit_s=READ_S) as collection:
         stored_page = collection.page(url, state_of(request).browser.indexes)
         if (target := stored_page.leads_to()) is not None:
             return RedirectResponse(place_of(target, ""), 303)

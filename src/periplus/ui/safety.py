@@ -236,11 +236,11 @@ class Guard:
     """The four promises above, around an application."""
 
     def __init__(self, app: ASGIApp, locks: Locks) -> None:
-        self._app, self._locks = app, locks
+        self.app, self._locks = app, locks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         if scope["type"] != "http":  # a websocket: nothing here speaks it
             return
         nonce = secrets.token_urlsafe(16)
@@ -259,7 +259,7 @@ class Guard:
 
         outcome = await self._read_body(scope, Request(scope, receive))
         if isinstance(outcome, bytes):
-            await self._app(scope, _replay_body(outcome, receive), send_with_headers)
+            await self.app(scope, _replay_body(outcome, receive), send_with_headers)
         else:
             await outcome(scope, receive, send_with_headers)
 

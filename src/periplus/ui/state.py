@@ -15,9 +15,8 @@ from starlette.requests import Request
 
 from periplus.api import search_index, searching
 from periplus.api.cache import Background, LruCache
-from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, database_at, home_of, open_reader
+from periplus.api.homes import collections_at, database_at, full_place, home_of, open_reader
 from periplus.api.homes import folder_of as folder_of_place
 from periplus.api.page_segments import rules_mtime_ns
 from periplus.api.site import Site
@@ -44,6 +43,8 @@ RECENT_JOBS = 200
 CACHED_LAYOUTS = 4  # of ten thousand pages each takes 10 MB
 CACHED_PARTS = 50  # of screens that are watched
 CACHED_COPIES = 1_000  # that they were made
+COPY_AGE_S = 30.0  # after which a screen that reads a copy asks the database for changes
+OLD_PERIODS = 20  # of COPY_AGE_S, for which a copy is shown while it is made anew
 COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 MAPS = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
@@ -60,14 +61,14 @@ class Places:
 
     base: the folder of new collections and of the queue; folders: all their collections are shown, also new ones;
     single: further collections; stored: addresses of collections in databases, by the folders of their local copies,
-    which are made on first use; copies: finished and unfinished copies.
+    which are made on first use; copies: finished and unfinished copies, by address and `_period`.
     """
 
     base: Path
     folders: tuple[Path, ...]
     single: tuple[Path, ...] = ()
     stored: Mapping[Path, str] = field(default_factory=dict)
-    copies: Background[str, Path] = field(default_factory=lambda: Background(CACHED_COPIES))
+    copies: Background[tuple[str, int], Path] = field(default_factory=lambda: Background(CACHED_COPIES))
 
     def collections(self) -> dict[str, Path]:
         """Name to folder, sorted by name. Equal names get a number."""
@@ -87,7 +88,10 @@ class Places:
         it from that.
         """
         address = self.stored.get(folder)
-        if address and self.copies.of(address, lambda: folder_of_place(address), COPY_WAIT_S) is None:
+        if not address:
+            return folder
+        made = self.copies.of((address, _period()), lambda: folder_of_place(address), COPY_WAIT_S)
+        if made is None and not self.is_read(folder):
             raise CopyPending(
                 "The collection is being copied from its database; this screen reads the copy. Search, and the list of "
                 "collections, need none where readers share an index."
@@ -103,20 +107,17 @@ class Places:
         return {name: self.place(folder) for name, folder in self.collections().items()}
 
     def is_read(self, folder: Path) -> bool:
-        """Whether it is a collection's own folder, or a finished copy."""
-        return folder not in self.stored or self.copies.is_made(self.stored[folder])
+        """Whether it is a collection's own folder, or a finished copy that is not old."""
+        address, now = self.stored.get(folder), _period()
+        return not address or any(self.copies.is_made((address, now - age)) for age in range(OLD_PERIODS))
 
     def copy(self, place: Place) -> Path:
         """The folder that a place is read from. Raises as `read`."""
         return next((self.read(folder) for folder, address in self.stored.items() if address == place), Path(place))
 
-    def bring_up(self) -> None:
-        """Brings the copies up to date; one whose database does not answer stays as it is, and that is logged."""
-        for address in filter(self.copies.is_made, self.stored.values()):
-            try:
-                folder_of_place(address)
-            except PeriplusError as error:
-                _log.warning("copy address=%s error=%s", without_secrets(address), without_secrets(str(error)))
+
+def _period() -> int:
+    return int(time.monotonic() / COPY_AGE_S)
 
 
 def places(given: Iterable[Place]) -> Places:
@@ -158,20 +159,20 @@ class Maps:
     def __init__(self) -> None:
         self._sites: LruCache[_Key, Site] = LruCache(MAPS)
 
-    def cached_site(self, folder: Path, site: str) -> Site | None:
+    def cached_site(self, place: Place, site: str) -> Site | None:
         """The map, if it takes no time: it was just looked at, or its collection is small. Raises as `of`."""
-        with open_reader(folder) as reader:
-            key = (folder.resolve(), site, *reader.version(), rules_mtime_ns(folder))
+        with open_reader(place) as reader:
+            key = (full_place(place), site, *reader.version(), rules_mtime_ns(place))
             is_small = reader.count_urls() <= SMALL_URLS
-        return self.of(folder, site) if is_small else self._sites.get(key)
+        return self.of(place, site) if is_small else self._sites.get(key)
 
-    def of(self, folder: Path, site: str) -> Site:
+    def of(self, place: Place, site: str) -> Site:
         """Raises UsageError where there is no map, NoCollection, StoreError."""
-        with open_reader(folder) as reader:
-            key = (folder.resolve(), site, *reader.version(), rules_mtime_ns(folder))
+        with open_reader(place) as reader:
+            key = (full_place(place), site, *reader.version(), rules_mtime_ns(place))
 
         def make() -> Site:
-            with Collection(folder, time_limit_s=READ_S) as collection:
+            with open_collection(place, time_limit_s=READ_S) as collection:
                 return collection.map(site)
 
         return self._sites.get_or_make(key, make)
@@ -255,11 +256,12 @@ class AppState:
     def has_studies(self, name: str) -> bool:
         """Whether a feature has stored something in the collection, or it starts on several sites."""
         folder = self.places.collections().get(name)
-        if folder is None or not self.places.is_read(folder):
+        if folder is None:
             return False
-        with contextlib.suppress(PeriplusError), open_collection(folder) as collection:
+        place = self.places.place(folder)
+        with contextlib.suppress(PeriplusError), open_collection(place) as collection:
             sites = {site_key(Url(start)) for run in collection.runs() for start in run.starts}
-            uses = any(is_in_use(folder) for _, is_in_use in loaded("in_use", FunctionType).values())
+            uses = any(is_in_use(place) for _, is_in_use in loaded("in_use", FunctionType).values())
             return len(sites) > 1 or uses
         return False
 
@@ -297,9 +299,17 @@ def state_of(request: Request) -> AppState:
 
 
 def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder that is read) of the collection in the address. Raises as `place_of`."""
+    """(name, folder that is read; of a database that of its copy) of the collection in the address. Raises as
+    `place_of`.
+    """
     name, folder, _ = place_of(request)
     return name, folder
+
+
+def place_read(request: Request) -> tuple[str, Place]:
+    """(name, folder or address) of the collection in the address, to be read where it is. Raises NoCollection."""
+    name, folder = name_and_folder(request)
+    return name, state_of(request).places.place(folder)
 
 
 def name_and_folder(request: Request) -> tuple[str, Path]:

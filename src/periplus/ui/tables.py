@@ -16,9 +16,9 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 
 from periplus.analyse.audit import issue_kinds
 from periplus.api import homes
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.api.positions import issues_with_positions
-from periplus.api.tables import TableFacet, TablePage, TableQuery
+from periplus.api.tables import TABLES, TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
 from periplus.jobs.presets import choice, whole
 from periplus.model.audit import FaultDecision, FaultNote
@@ -27,7 +27,7 @@ from periplus.present.writers import find_writer, writers
 from periplus.ui import rendering
 from periplus.ui.description import TableScreen
 from periplus.ui.safety import form_of
-from periplus.ui.state import folder_of, now, place_of, state_of
+from periplus.ui.state import folder_of, now, place_read, state_of
 from periplus.values import JsonObject, Pairs, fields_of
 
 ROWS = (50, 100, 250, 500)  # of one page
@@ -78,23 +78,25 @@ READ_S = 60.0
 
 def table(request: Request) -> Response:
     """One page of a table; with the ending of a writer the whole of what answers, as a file."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     shown, _, ending = request.path_params["table"].partition(".")
     screen, asked, browser = screen_of(shown), dict(request.query_params), state_of(request).browser
+    if screen.table not in TABLES:
+        _, place = folder_of(request)  # features store their tables in it
     if not ending and (short := short_query(request.query_params)) is not None:
         return RedirectResponse("?" + urlencode(short), 303)
     usual = tuple(condition for condition in screen.usual if condition[0] not in asked)
     query, at = query_of(asked, (*screen.fixed, *usual))
     is_shown = not ending and not rendering.wants_json(request)
-    if screen.table in AUDIT_TABLES and is_shown and not browser.prepare_audit(folder, WAIT_S):
+    if screen.table in AUDIT_TABLES and is_shown and not browser.prepare_audit(place, WAIT_S):
         return waiting(request, name, screen.title)
     if ending:
         file = f"{name}-{shown}"
-        return send_file(file, ending, lambda path: browser.write(folder, screen.table, query, ending, path))
+        return send_file(file, ending, lambda path: browser.write(place, screen.table, query, ending, path))
     columns = columns_of(asked) or screen.columns
     unseen = tuple(column for column in LEADS if column not in columns) if screen.table == "faults" else ()
-    page, leads = of_screen(name, browser.page(folder, screen.table, query, (*columns, *unseen)), len(columns))
-    table = browser.table(folder, screen.table)
+    page, leads = of_screen(name, browser.page(place, screen.table, query, (*columns, *unseen)), len(columns))
+    table = browser.table(place, screen.table)
     values = page_values(request, page, query, at) | {
         "title": screen.title,
         "name": name,
@@ -207,11 +209,11 @@ def send_file(name: str, ending: str, write: Callable[[Path], None]) -> Response
 
 def compare(request: Request) -> Response:
     """Two runs compared, by default the last two; after a single run there is nothing to compare."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     asked = request.query_params
     before, after = asked.get("before", "last-1"), asked.get("after", "last")
     values: JsonObject = {"title": "Compare", "name": name, "before": before, "after": after, "comparison": None}
-    with Collection(folder, time_limit_s=READ_S) as collection:
+    with open_collection(place, time_limit_s=READ_S) as collection:
         runs = collection.runs()
         if len(runs) > 1 or "before" in asked:
             values["comparison"] = collection.diff(before, after, site=asked.get("site", ""))
@@ -222,19 +224,19 @@ def compare(request: Request) -> Response:
 
 def fault(request: Request) -> Response:
     """A cause with its pages, and the form of what is decided on it."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     browser, asked = state_of(request).browser, request.query_params
     code, cause = asked.get("code", ""), asked.get("cause", "")
-    if not rendering.wants_json(request) and not browser.prepare_audit(folder, WAIT_S):
+    if not rendering.wants_json(request) and not browser.prepare_audit(place, WAIT_S):
         return waiting(request, name, "A fault")
-    noted = browser.fault(folder, code, cause, MOST_PAGES)
+    noted = browser.fault(place, code, cause, MOST_PAGES)
     if noted is None:
         raise NoCollection(f"there is no fault {code} of {cause[:200]} (any longer): it may be repaired")
     kind, fault = issue_kinds()[code], noted.fault
     values = {
         "title": kind.title, "name": name, "code": code, "cause": cause, "severity": fault.severity, "why": kind.why,
         "remedy": kind.remedy, "detail": fault.detail, "pages": fault.pages, "since": noted.since, "note": noted.note,
-        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in issues_with_positions(folder, fault.issues)],
+        "rows": [[getattr(issue, field) for field in COLUMNS] for issue in issues_with_positions(place, fault.issues)],
         "total": fault.total,
     }  # fmt: skip
     return rendering.answer(request, "fault.html", values)
@@ -242,7 +244,7 @@ def fault(request: Request) -> Response:
 
 def decide(request: Request) -> Response:
     """Keeps what a person notes on a cause."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     form = form_of(request)
     note = FaultNote(
         form.get("code", "")[:100],
@@ -252,9 +254,8 @@ def decide(request: Request) -> Response:
         form.get("words", "").strip()[:WORDS_CHARS],
         now(),
     )
-    if state_of(request).browser.fault(folder, note.code, note.cause) is None:
+    if state_of(request).browser.fault(place, note.code, note.cause) is None:
         raise NoCollection("there is no such fault (any longer): it may be repaired")
     homes.home_of(place).note_fault(note)
-    homes.folder_of(place)  # the local copy of a database gets the note too
     query = rendering.query({}, code=note.code, cause=note.cause)
     return RedirectResponse(rendering.address(name, "fault") + query, 303)

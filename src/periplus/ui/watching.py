@@ -8,16 +8,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from periplus.api.cache import LruCache
-from periplus.api.collection import Collection, Status
-from periplus.api.homes import open_reader
+from periplus.api.collection import Status
+from periplus.api.functions import open_collection
+from periplus.api.homes import full_place, open_reader
 from periplus.store import crawl_reads as listing
 from periplus.store.crawl_reads import RecentVisit
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 STEPS = 3  # of a branch: host, and two of its path
 BRANCHES = 20_000  # counted separately, some 5 MB; pages of further branches count for their parent
@@ -211,23 +211,23 @@ class Watchers:
     """Reads collections for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._watches: LruCache[Path, _Watch] = LruCache(CACHED_WATCHES)
+        self._watches: LruCache[Place, _Watch] = LruCache(CACHED_WATCHES)
 
-    def look(self, folder: Path) -> Moment:
+    def look(self, place: Place) -> Moment:
         """The collection's moment, not older than LOOK_S. Raises NoCollection, StoreError."""
-        watch = self._watches.get_or_make(folder.resolve(), _Watch)
+        watch = self._watches.get_or_make(full_place(place), _Watch)
         with watch.lock:
             if watch.moment is None or time.monotonic() - watch.made > LOOK_S:
-                watch.moment = _moment(folder, watch, time.time())
+                watch.moment = _moment(place, watch, time.time())
                 watch.made = time.monotonic()
             return watch.moment
 
 
-def _moment(folder: Path, watch: _Watch, now: float) -> Moment:
-    with Collection(folder, time_limit_s=READ_S) as collection:
+def _moment(place: Place, watch: _Watch, now: float) -> Moment:
+    with open_collection(place, time_limit_s=READ_S) as collection:
         status = collection.status(HOSTS)
     run = status.runs[-1] if status.runs else None
-    with open_reader(folder, READ_S) as reader:
+    with open_reader(place, READ_S) as reader:
         run_id, began = (run.id, run.started) if run else (0, 0.0)
         if (run_id, began) != (watch.run_id, watch.began):
             watch.began = began

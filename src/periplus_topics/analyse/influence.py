@@ -6,17 +6,12 @@ import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from periplus.model.arrays import Floats, Ints
 from periplus.values import frozen
 from periplus_topics.model import Cascades, Influence, Objective, SiteChoice, before_and_after
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 # The value of a set of sites is the sum over stories of the best benefit of any of them; it is monotone and submodular.
 # So lazy greedy reaches 1 - 1/e of the optimum, and bounds show how close it is. Source:
@@ -32,10 +27,7 @@ PATIENCE = 8  # rounds without improvement before steps become shorter
 SHORTER = 0.7
 NEAR_ENOUGH = 1e-4  # relative gap at which the search for a better bound stops
 LEAST_GAIN = 1e-9  # less is rounding error
-# On 6,331 stories 30 kicks improved 40 sites from .8651 to .8653, 100 sites from .9496 to .9507; by posts 60 kicks from
-# .874 to .885
 WHOLE = 1e-6  # tolerance when rounding a bound down to an integer
-PROVED_SHARE = 0.998  # of the bound: the linear programme takes seconds, so it is used only if the prices prove less
 # Nothing improves the choice of greedy afterwards: a set optimised on past stories is worse on future ones (on the
 # later half of 6,331 stories, at 20, 40, 100 sites: greedy .716, .809, .896; with swaps .713, .804, .892).
 # Alternatives: newer stories count more, or a site may miss some stories, so that a second site per story has value.
@@ -224,13 +216,7 @@ def fill_budget(cover: Coverage, sites: Sequence[int], budget: float) -> tuple[i
 
 # Give each story a price. The value of any choice is at most the sum of prices plus the excess of benefits over prices,
 # for the sites that maximise it within the budget; the minimum over all prices is the value of the linear programme.
-# The online bound of Leskovec et al. uses the current benefits as prices. From there prices move by subgradient steps,
-# and if few sites remain candidates, HiGHS finds the optimal prices. The bound is always computed here, so it never
-# depends on a solver's correctness.
-
-FLAT_ENTRIES, STEPPED_ENTRIES = 300_000, 40_000  # sizes of linear programmes that HiGHS solves in a few seconds
-# Limits of the integer programme, solved within one or two seconds; counted in nodes, to be deterministic
-EXACT_ENTRIES, NODES_MOST = 2_000, 2_000
+# The online bound of Leskovec et al. uses the current benefits as prices. From there prices move by subgradient steps.
 
 
 def bound_at(cover: Coverage, prices: Floats, budget: float) -> tuple[float, Floats, Floats]:
@@ -286,98 +272,6 @@ def tighten_bound(cover: Coverage, prices: Floats, budget: float, value: float) 
             break
         prices = np.maximum(prices - step * (bound - value) / length * way, 0.0)
     return least, best_prices
-
-
-def in_question(cover: Coverage, prices: Floats, budget: float, value: float) -> Ints:
-    """The sites that a better choice may contain: including any other site lowers the bound below value."""
-    bound, worth, share = bound_at(cover, prices, budget)
-    rate = worth / cover.costs
-    marginal = float(rate[share > 0].min(initial=np.inf))
-    missing = (marginal - rate) * cover.costs  # decrease of the bound if the site is included
-    return np.flatnonzero(missing <= bound - value + 1e-9 * max(bound, 1.0))
-
-
-def programme_bound(cover: Coverage, budget: float, value: float, prices: Floats) -> float | None:
-    """Bound by the linear programme, with HiGHS; None if it is too large or was not solved.
-
-    If sites differ in their benefit from a story, it covers only the candidate sites; together with value this still
-    bounds every choice, because a better one consists of candidates only.
-    """
-    least, most = np.full(cover.story_count, np.inf), np.zeros(cover.story_count)
-    np.minimum.at(least, cover.stories, cover.values)
-    np.maximum.at(most, cover.stories, cover.values)
-    if bool((most <= np.minimum(least, most)).all()):
-        return _flat_bound(cover, budget, most) if len(cover.values) <= FLAT_ENTRIES else None
-    return _stepped_bound(cover, budget, in_question(cover, prices, budget, value))
-
-
-def _flat_bound(cover: Coverage, budget: float, value: Floats) -> float | None:
-    """For stories from which all sites have the same benefit.
-
-    Variables: share of each site and each story. Rows: story <= sum of its sites; budget.
-    """
-    from scipy.sparse import coo_array
-
-    sites, stories = cover.site_count, cover.story_count
-    rows = np.concatenate([np.arange(stories), cover.stories, np.full(sites, stories)])
-    columns = np.concatenate([sites + np.arange(stories), cover.sites, np.arange(sites)])
-    factors = np.concatenate([np.ones(stories), -np.ones(len(cover.sites)), cover.costs])
-    matrix = coo_array((factors, (rows, columns)), shape=(stories + 1, sites + stories)).tocsr()
-    duals = _dual_prices(
-        np.concatenate([np.zeros(sites), -value]), matrix, np.concatenate([np.zeros(stories), [budget]])
-    )
-    return None if duals is None else bound_at(cover, np.clip(value - duals[:stories], 0.0, value), budget)[0]
-
-
-def _stepped_bound(cover: Coverage, budget: float, sites: Ints) -> float | None:
-    """For stories from which sites have different benefits."""
-    held = np.flatnonzero(np.isin(cover.sites, sites))
-    if not len(held) or len(held) > STEPPED_ENTRIES:
-        return None
-    reduced, aim, matrix, limits = _linear_programme(cover, budget, sites, held)
-    duals = _dual_prices(aim, matrix, limits)
-    return None if duals is None else bound_at(reduced, np.maximum(duals[1 + len(held) :], 0.0), budget)[0]
-
-
-def _linear_programme(
-    cover: Coverage, budget: float, sites: Ints, held: Ints
-) -> tuple[Coverage, Floats, csr_array, Floats]:
-    """(the coverage of some sites; the programme: objective, matrix, limits). held: their entries.
-
-    Variables: share of each site; by entry, share of the story's benefit taken there. Rows: budget; taken <= bought;
-    each story is taken once.
-    """
-    from scipy.sparse import coo_array
-
-    site = np.searchsorted(sites, cover.sites[held])
-    used, story = np.unique(cover.stories[held], return_inverse=True)
-    size = len(held)
-    entry = np.arange(size)
-    rows = np.concatenate([np.zeros(len(sites), np.int64), 1 + entry, 1 + entry, 1 + size + story])
-    columns = np.concatenate([np.arange(len(sites)), len(sites) + entry, site, len(sites) + entry])
-    factors = np.concatenate([cover.costs[sites], np.ones(size), -np.ones(size), np.ones(size)])
-    limits = np.concatenate([[budget], np.zeros(size), np.ones(len(used))])
-    matrix = coo_array((factors, (rows, columns)), shape=(len(limits), len(sites) + size)).tocsr()
-    aim = np.concatenate([np.zeros(len(sites)), -cover.values[held]])
-    reduced = Coverage(
-        np.searchsorted(site, np.arange(len(sites) + 1)),
-        story,
-        site,
-        cover.values[held],
-        0.0,
-        cover.costs[sites],
-        len(used),
-    )
-    return reduced, aim, matrix, limits
-
-
-def _dual_prices(aim: Floats, matrix: csr_array, limits: Floats) -> Floats | None:
-    """The dual prices of the rows at the minimum, all variables between 0 and 1."""
-    from scipy.optimize import linprog
-
-    # The simplex method takes 25 s, interior points 2. The stubs do not know sparse matrices.
-    done = linprog(aim, A_ub=matrix, b_ub=limits, bounds=(0, 1), method="highs-ipm")  # type: ignore[call-overload]
-    return -np.asarray(done.ineqlin.marginals, np.float64) if done.status == 0 else None
 
 
 def future_way(
@@ -452,11 +346,7 @@ def influence_of(
 def _bound(cover: Coverage, sites: tuple[int, ...], budget: float) -> float:
     """A bound on the value of every choice."""
     had = best_of(cover, sites)
-    value = float(had.sum())
-    bound, prices = tighten_bound(cover, had, budget, value)
-    if value < PROVED_SHARE * bound and (solved := programme_bound(cover, budget, value, prices)) is not None:
-        return min(bound, max(solved, value))
-    return bound
+    return tighten_bound(cover, had, budget, float(had.sum()))[0]
 
 
 def most_posts(cascades: Cascades, cover: Coverage, budget: float) -> list[int]:

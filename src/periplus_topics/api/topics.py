@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.api.collection import Collection
-from periplus.api.homes import editing
+from periplus.api.homes import editing, open_reader
 from periplus.document.understand import understand
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Fetched, Headers
@@ -246,6 +246,14 @@ def begin(folder: Path, name: str) -> None:
 def topic_names(folder: Path) -> list[str]:
     """Names of the collection's topics."""
     return sorted(file.stem for file in (folder / FOLDER).glob("*.json"))
+
+
+def has_topics(place: Place) -> bool:
+    """Whether the collection has a topic."""
+    if isinstance(place, Path):
+        return bool(topic_names(place))
+    with open_reader(place) as reader:
+        return bool(reader.statements.rows("SELECT 1 FROM file WHERE name LIKE ? LIMIT 1", (f"{FOLDER}/%",)))
 
 
 def topic_of(folder: Path, name: str) -> Topic:

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from pathlib import Path
+from time import thread_time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from periplus.model.frontier import LinkSighting, PageVisit
@@ -68,8 +69,10 @@ class SqliteReader(CollectionReader):
     def close(self) -> None:
         self.connection.close()
 
-    def limit_reads(self, limit_s: float) -> contextlib.AbstractContextManager[None]:
-        return reading.limit_reads(self.connection, limit_s)
+    def limit_reads(
+        self, limit_s: float, cpu_s: Callable[[], float] = thread_time
+    ) -> contextlib.AbstractContextManager[None]:
+        return reading.limit_reads(self.connection, limit_s, cpu_s)
 
     def snapshot(self, of: str = "") -> contextlib.AbstractContextManager[None]:
         return reading.snapshot(self.connection)
