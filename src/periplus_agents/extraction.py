@@ -18,9 +18,9 @@ from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.page import HTML_TYPES
 from periplus.model.tables import TEXT, Column
-from periplus.settings import nearest, rules_table
+from periplus.settings import rules_table
 from periplus.urls.user_patterns import user_pattern
-from periplus.values import frozen
+from periplus.values import frozen, nearest
 
 PREFIX = "x:"
 MOST_RULES = 100

@@ -20,11 +20,12 @@ from periplus.files import keep_text, kept_text
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally, WorkerRow
 from periplus.model.ports import RunRecord
-from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segments
+from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, VERSION, read_settings
-from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
+from periplus.store.reader import CollectionReader
+from periplus.store.views import LinkFilter, PageFilter, link_conditions, page_conditions
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
 from periplus.values import Watch, frozen
@@ -290,7 +291,7 @@ class StoredCollection:
         """
         if not only and columns and not {"segment", "target_segment"}.intersection(columns):
             return table
-        from periplus.api.page_segments import require_segment, rules_at, segments_of
+        from periplus.api.page_segments import require_segment, rules_at, segments_of, with_segments
 
         if only or columns:
             require_segment(self.place, only)

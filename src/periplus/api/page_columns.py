@@ -11,7 +11,8 @@ from periplus.errors import NoCollection
 from periplus.features import blame, loaded
 from periplus.model.tables import Column, Table
 from periplus.model.web import Url, UrlId
-from periplus.store.reader import CollectionReader, PageFilter
+from periplus.store.reader import CollectionReader
+from periplus.store.views import PageFilter
 from periplus.urls.canonical import url_id
 from periplus.values import Place, Row
 

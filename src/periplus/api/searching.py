@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.homes import SearchedCollection, database_at, folder_of, open_reader, shared_index
-from periplus.api.page_segments import require_segment, rules_at, segments_of
+from periplus.api.page_segments import require_segment, rules_at, segments_of, with_segments
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
-from periplus.model.tables import EMPTY, PAGES, with_segments
+from periplus.model.tables import EMPTY, PAGES
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.retrieval.asking import Holds, MatchWindow, Near, Searcher
 from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written, read_state
