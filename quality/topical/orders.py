@@ -9,7 +9,7 @@ import numpy as np
 from periplus.model.arrays import Floats, Ints
 from periplus.model.web import HostKey, Url
 from periplus_topics.schedule.policy import Order, TopicalPages, TopicalQueue, take_page
-from periplus_topics.schedule.queue import NAMES, PageQueue, make_queue
+from periplus_topics.schedule.queue import WAITS, WEIGHED, PageQueue, make_queue
 
 CLOSE = 0.005  # a host with fresh scores is chosen if no other is better by more than this
 TRIES = 8  # hosts whose best pages are scored again for one choice
@@ -55,7 +55,7 @@ ORDERS: dict[str, Order] = {
     "shark": shark,
     "site": of_site,
 }
-ALL_NAMES = (*NAMES, *ORDERS)
+ALL_NAMES = (WEIGHED, WAITS, *ORDERS)
 
 
 def queue_of(name: str) -> TopicalQueue:

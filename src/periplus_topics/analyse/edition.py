@@ -14,7 +14,7 @@ from periplus.model.page import Block, BlockKind, Part
 from periplus.model.web import SiteKey, Url
 from periplus.urls.canonical import url_id
 from periplus.values import frozen
-from periplus_topics.model import Decisions, EditorVerdict, Entry, EntryKey, Portal, Story
+from periplus_topics.model import Decisions, EditorVerdict, Entry, EntryKey, Portal, Stories, Story
 
 # A publication counts half after three days: eight sites last week weigh as much as two today, so a weekly portal still
 # turns over
@@ -47,6 +47,13 @@ class Selection:
 def without_sites(stories: Iterable[Story], banned: Collection[SiteKey]) -> list[Story]:
     """The stories without pages of these sites; stories left with a single site are dropped."""
     return [left for story in stories if (left := _drop_sites(story, banned)) is not None]
+
+
+def without_banned_sites(stories: Stories, decided: Decisions) -> Stories:
+    """The stories without pages of banned sites."""
+    banned = {site for site, verdict in decided.sites.items() if verdict is EditorVerdict.BANNED}
+    left = without_sites(stories.stories, banned)
+    return replace(stories, stories=tuple(left), posts=tuple(row for row in stories.posts if row[0] not in banned))
 
 
 def _drop_sites(story: Story, banned: Collection[SiteKey]) -> Story | None:
