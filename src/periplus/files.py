@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+from periplus.errors import UsageError
+
 
 def replace_file(path: Path, data: bytes) -> None:
     """Writes a file, readable by its owner only, that replaces an earlier one at once. Raises OSError."""
@@ -31,3 +33,13 @@ def keep_text(path: Path, key: str, text: str) -> None:
     """Keeps a text that belongs to a key without line breaks. A folder that cannot be written keeps nothing."""
     with contextlib.suppress(OSError):
         replace_file(path, f"{len(text)} {key}\n{text}".encode("utf-8", "replace"))
+
+
+def read_rules(path: Path) -> str:
+    """The text of a periplus.toml; empty without a file. Raises UsageError if it is unreadable."""
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}") from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 from periplus.errors import UnknownSetting, UsageError
 from periplus.features import features
-from periplus.values import frozen
+from periplus.values import frozen, nearest
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
@@ -420,14 +420,6 @@ def as_values(settings: Settings) -> dict[str, Any]:
     return flat
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The most similar name, in parentheses; empty if none is similar."""
-    from difflib import get_close_matches  # imported only for error messages
-
-    matches = get_close_matches(name.strip("-").replace("-", "_"), list(names), 1, 0.6)
-    return f" (is it {matches[0]}?)" if matches else ""
-
-
 def read_tables(path: Path) -> dict[str, Any]:
     """The tables of a TOML file; none without a file. Raises UnknownSetting for invalid TOML."""
     if not path.exists():
@@ -436,16 +428,6 @@ def read_tables(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UnknownSetting(f"{path} is not valid TOML: {error}") from None
-
-
-def read_rules(path: Path) -> str:
-    """The text of a periplus.toml; empty without a file. Raises UsageError if it is unreadable."""
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
 
 
 def toml_document(text: str, where: str = SETTINGS_FILE) -> TOMLDocument:

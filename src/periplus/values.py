@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
@@ -62,3 +62,11 @@ def _state(value: Any) -> list[object]:
 def _restore(value: Any, state: list[object]) -> None:
     for name, content in zip(value.__slots__, state, strict=True):
         object.__setattr__(value, name, content)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The most similar name, in parentheses; empty if none is similar."""
+    from difflib import get_close_matches  # imported only for error messages
+
+    matches = get_close_matches(name.strip("-").replace("-", "_"), list(names), 1, 0.6)
+    return f" (is it {matches[0]}?)" if matches else ""

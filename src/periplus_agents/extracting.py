@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from periplus.api.page_columns import ExtraColumns
 from periplus.api.page_segments import rules_file
+from periplus.files import read_rules
 from periplus.model.web import UrlId
-from periplus.settings import read_rules
 from periplus.store.reader import CollectionReader
 from periplus.values import Place, Row
 

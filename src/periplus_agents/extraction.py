@@ -18,9 +18,9 @@ from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.page import HTML_TYPES
 from periplus.model.tables import TEXT, Column
-from periplus.settings import nearest, rules_table
+from periplus.settings import rules_table
 from periplus.urls.user_patterns import user_pattern
-from periplus.values import frozen
+from periplus.values import frozen, nearest
 
 PREFIX = "x:"
 MOST_RULES = 100
@@ -79,10 +79,11 @@ def _rule(name: str, value: Any, where: str) -> ExtractRule:
         raise UsageError(f'{where}: a rule is a CSS selector, or {{ xpath = "..." }}, not {value!r}')
     is_all = fields.get("all", False)
     kinds = [kind for kind in fields if kind != "all"]
+    choice = f"choose one of {', '.join(_KINDS)}"
     if unknown := [kind for kind in kinds if kind not in _KINDS]:
-        raise UsageError(f"{where}: there is no {unknown[0]!r}{nearest(unknown[0], tuple(_KINDS))}: {_CHOICE}")
+        raise UsageError(f"{where}: there is no {unknown[0]!r}{nearest(unknown[0], tuple(_KINDS))}: {choice}")
     if len(kinds) != 1 or not isinstance(fields[kinds[0]], str) or not fields[kinds[0]].strip():
-        raise UsageError(f"{where}: {_CHOICE}, as a text")
+        raise UsageError(f"{where}: {choice}, as a text")
     if not isinstance(is_all, bool):
         raise UsageError(f"{where}: all is true or false, not {is_all!r}")
     (kind,) = kinds
@@ -178,7 +179,6 @@ def _json_texts(source: ParsedPage) -> Iterator[str]:
 
 
 _KINDS = {"css": _css, "xpath": _xpath, "regex": _regex, "jsonpath": _jsonpath}
-_CHOICE = f"choose one of {', '.join(_KINDS)}"
 
 
 def extract_values(rules: Sequence[ExtractRule], body: bytes, charset: str, media_type: str) -> tuple[str | None, ...]:

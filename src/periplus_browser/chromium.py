@@ -6,10 +6,12 @@ It has no network access: names do not resolve and its proxy is a closed port, s
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -20,7 +22,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from periplus.errors import UsageError
+from periplus.errors import InvalidUrl, UsageError
+from periplus.model.visit import Purpose, Request
+from periplus.urls.canonical import canonical
 
 # headless builds first: a page of 200 KB of scripts took 104 ms of CPU and 173 MiB for all browsers; full Chromium took
 # 580 ms and 490 MiB (156, load 12)
@@ -34,6 +38,10 @@ PROFILE_PREFIX = "periplus-browser-"  # of profile folders in the system's tempo
 PROFILE_AGE_S = 5.0  # a younger profile may not be locked yet by its process
 CHUNK_BYTES = 1 << 20
 MOST_READ_BYTES = 64 << 20  # per call of `receive`, so that the loop can do other work
+MOST_POST_BYTES = 64 << 10  # per request; GraphQL queries have some 1 to 10 KB
+# fields of a script's request that its answer may depend on
+_REQUEST_FIELDS = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
+_JSON = re.compile(r"application/(json|graphql(-response)?\+json)\s*(;[ -~]*)?", re.IGNORECASE)
 
 _FLAGS = (
     "--headless",
@@ -262,3 +270,45 @@ def _descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError, ValueError):
             pids += map(int, Path(f"/proc/{parent}/task/{parent}/children").read_text().split())
     return pids
+
+
+def preflight(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Header fields of a CORS preflight answer that allow the request."""
+    given = {name.lower(): value for name, value in headers.items()}
+    return (
+        ("access-control-allow-origin", given.get("origin", "*")),
+        ("access-control-allow-credentials", "true"),
+        ("access-control-allow-headers", given.get("access-control-request-headers", "*")),
+        ("access-control-allow-methods", "GET, HEAD"),
+    )
+
+
+def request_of(asked: Mapping[str, Any]) -> Request | None:
+    """A browser's request as a crawl request; None: it is refused. A POST must have a short JSON body."""
+    body = _json_body(asked) if asked["method"] == "POST" else b""
+    if asked["method"] not in ("GET", "POST") or (asked["method"] == "POST" and not body):
+        return None
+    try:
+        url = canonical(asked["url"])
+    except InvalidUrl:
+        return None
+    if not url.startswith(("http://", "https://")):
+        return None
+    headers = {name.lower(): value for name, value in asked["headers"].items()}
+    if "sec-purpose" in headers or headers.get("accept") == "text/event-stream":
+        return None  # prefetching, and event streams, which never end
+    fields = [
+        f"{shown}: {headers[name]}" for name, shown in _REQUEST_FIELDS.items() if headers.get(name, "*/*") != "*/*"
+    ]
+    if "origin" in headers:
+        fields.append(f"Origin: {headers['origin']}")
+    if body:
+        fields.append(f"Content-Type: {headers['content-type']}")
+    return Request(url, Purpose.PART, fields=tuple(fields), body=body)
+
+
+def _json_body(asked: Mapping[str, Any]) -> bytes:
+    """The JSON body of a request; empty if it is not JSON or too long."""
+    given = next((value for name, value in asked["headers"].items() if name.lower() == "content-type"), "")
+    body = b"".join(base64.b64decode(entry.get("bytes", "")) for entry in asked.get("postDataEntries", ()))
+    return body if _JSON.fullmatch(given) and len(body) <= MOST_POST_BYTES else b""

@@ -14,12 +14,12 @@ from periplus.document import html
 from periplus.errors import InvalidUrl, StoreError, UsageError
 from periplus.masking import SOURCES
 from periplus.model.web import Origin, Url
-from periplus.settings import SETTINGS_FILE, nearest, read_tables
+from periplus.settings import SETTINGS_FILE, read_tables
 from periplus.store.sqlite.reading import profile_cookies
 from periplus.urls.canonical import canonical
 from periplus.urls.hosts import host_name, is_within, origin_of
 from periplus.urls.user_patterns import UserPattern, user_pattern
-from periplus.values import Pairs
+from periplus.values import Pairs, nearest
 from periplus_browser.login import Cookie, Login, Sign
 
 KEYS = (

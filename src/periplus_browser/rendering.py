@@ -13,7 +13,6 @@ import base64
 import logging
 import math
 import os
-import re
 import signal
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -23,16 +22,14 @@ from importlib.resources import files
 from typing import Any
 
 from periplus.document.digest import body_digest
-from periplus.errors import InvalidUrl
 from periplus.model.page import Rendering
 from periplus.model.ports import Clock
-from periplus.model.visit import Fetched, Purpose, Redirected, Request, Visit
+from periplus.model.visit import Fetched, Redirected, Request, Visit
 from periplus.model.web import Origin, Url
 from periplus.settings import Settings
-from periplus.urls.canonical import canonical
 from periplus.urls.hosts import origin_of
 from periplus.values import frozen
-from periplus_browser.chromium import Chromium
+from periplus_browser.chromium import Chromium, preflight, request_of
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +43,6 @@ READ_TIME_S = 5.0  # to return its HTML; then its scripts are stopped, and it ge
 MOST_REQUESTS = 150  # per page
 MOST_PART_BYTES = 32 << 20  # per page
 MOST_DIALOGS = 20
-MOST_POST_BYTES = 64 << 10  # per request; GraphQL queries have some 1 to 10 KB
 MOST_ATTEMPTS = 2
 PARTS_BYTES = 64 << 20  # cache of answers for later pages
 PROCESS_BYTES = 1 << 30  # per process; a page of 200 KB of scripts has 30 to 60 MB
@@ -72,9 +68,6 @@ _FIELDS_TO_DROP = frozenset(
         "content-disposition",
     ]
 )
-# fields of a script's request that its answer may depend on
-_REQUEST_FIELDS = {"accept": "Accept", "authorization": "Authorization", "x-requested-with": "X-Requested-With"}
-_JSON = re.compile(r"application/(json|graphql(-response)?\+json)\s*(;[ -~]*)?", re.IGNORECASE)
 _KINDS = {"Script": "script", "Stylesheet": "style", "XHR": "data", "Fetch": "data", "Image": "image", "Font": "font"}
 _PREPARE = files("periplus.acquire").joinpath("page_prepare.js").read_text("utf-8")
 _READ = files("periplus.acquire").joinpath("page_read.js").read_text("utf-8")
@@ -226,13 +219,13 @@ class _Page:
             self._answer(number, session, 204, (), b"")
             return
         if kind == "Preflight":  # always allowed: the browser applies CORS to the answer itself
-            self._answer(number, session, 204, _preflight(asked["headers"]), b"")
+            self._answer(number, session, 204, preflight(asked["headers"]), b"")
             return
         if kind == "Image" and not self.owner.shows:
             self._answer(number, session, 200, (("content-type", "image/gif"),), base64.b64decode(_PIXEL))
             return
         is_wanted = kind in _TEXT_RESOURCES or (self.owner.shows and kind in _SCREENSHOT_RESOURCES)
-        request = _request_of(asked) if is_wanted else None
+        request = request_of(asked) if is_wanted else None
         if request is None or self.owner.refuses(request, self.job.url):
             self._refuse(number, session, counted=is_wanted)
             return
@@ -396,48 +389,6 @@ class _Page:
         self.browser.remove(self)
         if rendered is not None:
             self.owner.rendered.append(rendered)
-
-
-def _preflight(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Header fields of a CORS preflight answer that allow the request."""
-    given = {name.lower(): value for name, value in headers.items()}
-    return (
-        ("access-control-allow-origin", given.get("origin", "*")),
-        ("access-control-allow-credentials", "true"),
-        ("access-control-allow-headers", given.get("access-control-request-headers", "*")),
-        ("access-control-allow-methods", "GET, HEAD"),
-    )
-
-
-def _request_of(asked: Mapping[str, Any]) -> Request | None:
-    """A browser's request as a crawl request; None: it is refused. A POST must have a short JSON body."""
-    body = _json_body(asked) if asked["method"] == "POST" else b""
-    if asked["method"] not in ("GET", "POST") or (asked["method"] == "POST" and not body):
-        return None
-    try:
-        url = canonical(asked["url"])
-    except InvalidUrl:
-        return None
-    if not url.startswith(("http://", "https://")):
-        return None
-    headers = {name.lower(): value for name, value in asked["headers"].items()}
-    if "sec-purpose" in headers or headers.get("accept") == "text/event-stream":
-        return None  # prefetching, and event streams, which never end
-    fields = [
-        f"{shown}: {headers[name]}" for name, shown in _REQUEST_FIELDS.items() if headers.get(name, "*/*") != "*/*"
-    ]
-    if "origin" in headers:
-        fields.append(f"Origin: {headers['origin']}")
-    if body:
-        fields.append(f"Content-Type: {headers['content-type']}")
-    return Request(url, Purpose.PART, fields=tuple(fields), body=body)
-
-
-def _json_body(asked: Mapping[str, Any]) -> bytes:
-    """The JSON body of a request; empty if it is not JSON or too long."""
-    given = next((value for name, value in asked["headers"].items() if name.lower() == "content-type"), "")
-    body = b"".join(base64.b64decode(entry.get("bytes", "")) for entry in asked.get("postDataEntries", ()))
-    return body if _JSON.fullmatch(given) and len(body) <= MOST_POST_BYTES else b""
 
 
 class _Browser:

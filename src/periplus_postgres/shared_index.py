@@ -19,8 +19,8 @@ import numpy as np
 from xxhash import xxh3_64_hexdigest
 
 from periplus.api import search_index
-from periplus.api.homes import folder_of, open_reader
-from periplus.api.searching import SearchedCollection, pages_in, pages_with, stored_pages, stored_urls
+from periplus.api.homes import SearchedCollection, folder_of, open_reader
+from periplus.api.searching import pages_in, pages_with, stored_pages, stored_urls
 from periplus.children import Parent
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints, Unsigned8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
@@ -35,6 +34,8 @@ from periplus_studies.model import (
     UnitFigures,
     UnitLinks,
     WebFragment,
+    class_of,
+    strong_from,
 )
 from periplus_studies.units import UnitsOfUrls
 
@@ -425,23 +426,6 @@ def public_suffix(prefix: str) -> str:
     """The public suffix of a unit's host, such as `ac.uk`; empty for an IP address or a single label."""
     host = prefix.partition("/")[0].removeprefix("*.")
     return registry_suffix(host if is_ip(host) else host.partition(":")[0])
-
-
-def strong_from(rules: CompanionRules, chosen: int) -> int:
-    """The number of distinct target units that must link to a site to make it strong."""
-    return max(rules.strong_least, math.ceil(rules.strong_share * chosen))
-
-
-def class_of(units: int, back: int | None, is_global: bool, rules: CompanionRules, chosen: int) -> CompanionClass:
-    """Classifies a companion.
-
-    units: distinct target units that link to the site. back: target units it links to; None: unknown.
-    """
-    if is_global:
-        return CompanionClass.GLOBAL
-    if units >= strong_from(rules, chosen):
-        return CompanionClass.COMMUNICATOR if back is not None and back >= rules.back_least else CompanionClass.STRONG
-    return CompanionClass.PRIVATE if units == 1 else CompanionClass.WEAK
 
 
 def companion_set(

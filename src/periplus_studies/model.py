@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -178,6 +179,23 @@ class CompanionRules:
     strong_share: float = 0.05  # minimum share of the target set
     back_least: int = 2  # minimum target units that a communicator links back to
     global_sites: tuple[str, ...] = GLOBAL_SITES  # domains, including subdomains
+
+
+def strong_from(rules: CompanionRules, chosen: int) -> int:
+    """The number of distinct target units that must link to a site to make it strong."""
+    return max(rules.strong_least, math.ceil(rules.strong_share * chosen))
+
+
+def class_of(units: int, back: int | None, is_global: bool, rules: CompanionRules, chosen: int) -> CompanionClass:
+    """Classifies a companion.
+
+    units: distinct target units that link to the site. back: target units it links to; None: unknown.
+    """
+    if is_global:
+        return CompanionClass.GLOBAL
+    if units >= strong_from(rules, chosen):
+        return CompanionClass.COMMUNICATOR if back is not None and back >= rules.back_least else CompanionClass.STRONG
+    return CompanionClass.PRIVATE if units == 1 else CompanionClass.WEAK
 
 
 @frozen

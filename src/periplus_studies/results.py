@@ -26,13 +26,13 @@ from periplus.present.graphs import GRAPH_FORMATS
 from periplus.present.markup import text_lines
 from periplus.present.tables import write_table
 from periplus.present.wording import REASON_WORDS, utc
-from periplus.settings import VERSION, Settings, as_values, nearest
+from periplus.settings import VERSION, Settings, as_values
 from periplus.store.site_arrays import redirects as all_redirects
 from periplus.store.sqlite import reading, runs, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
-from periplus.values import Pairs, Place, Row, frozen
+from periplus.values import Pairs, Place, Row, frozen, nearest
 from periplus_studies import store
 from periplus_studies.analyse import (
     between,

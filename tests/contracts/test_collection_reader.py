@@ -22,8 +22,8 @@ from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey
 from periplus.store import checks, crawl_reads, page_notes, past_states, site_rows, text_rows
-from periplus.store.reader import LinkFilter, PageFilter
 from periplus.store.tables import BROWSABLE_TABLES, TableQuery, rows_of, sample_of
+from periplus.store.views import LinkFilter, PageFilter
 from periplus.urls.canonical import url_id
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect

@@ -14,13 +14,11 @@ from periplus.errors import UsageError
 from periplus_studies.analyse import (
     between,
     centralities,
-    class_of,
     co_inlinks,
     companion_set,
     connectivity,
     couplings,
     gains_of,
-    strong_from,
     suffix_tallies,
     unit_figures,
     unit_links,
@@ -33,6 +31,8 @@ from periplus_studies.model import (
     SiteStatus,
     UnitLinks,
     WebFragment,
+    class_of,
+    strong_from,
 )
 from periplus_studies.results import SurveyOrder, mark_sites, survey_of
 from periplus_studies.statistics import density_estimate, wif_estimates, wilson

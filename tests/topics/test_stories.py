@@ -12,12 +12,13 @@ from periplus_topics.analyse.articles import (
     RaggedColumn,
     Texts,
     candidate_texts,
+    ordered_story,
     own_places,
     own_titles,
     shingles_of,
     words_of,
 )
-from periplus_topics.analyse.stories import find_stories, ordered_story
+from periplus_topics.analyse.stories import find_stories
 from periplus_topics.model import Order, Story
 
 DAY = 86_400.0

@@ -24,7 +24,7 @@ from periplus_topics.schedule.policy import (
     expected_relevance,
 )
 from periplus_topics.schedule.policy import NAMES as EVIDENCE
-from periplus_topics.schedule.queue import NAMES, WINDOW, PageQueue, SiteWaits, make_queue
+from periplus_topics.schedule.queue import WAITS, WEIGHED, WINDOW, PageQueue, SiteWaits, make_queue
 
 _FOLDER = Path(__file__).parents[2] / "quality" / "topical"
 _SPEC = importlib.util.spec_from_file_location("orders", _FOLDER / "orders.py")
@@ -195,7 +195,7 @@ def test_a_moved_page_keeps_its_evidence():
     assert drained(queue) == [url("b", 1)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [WEIGHED, WAITS])
 def test_only_pages_that_still_wait_in_the_store_are_kept(name):
     queue = make_queue(name)
     queue.start([url("a", 0)])

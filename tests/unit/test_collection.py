@@ -14,10 +14,10 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.results import OTHER_PAGES
 from periplus.model.visit import Reason, State
 from periplus.settings import Budget, Storage, settings_from
-from periplus.store.reader import status_range
 from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite.frontier import FolderHome, SqliteCrawlStore
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.views import status_range
 from stored import page, stored
 
 HOME = "https://e.org/"

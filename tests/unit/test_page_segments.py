@@ -16,10 +16,10 @@ from interface import client, token_of
 from periplus import open as open_collection
 from periplus.analyse.segments import assign_segments, columns_read, segment_rules, value_test
 from periplus.api.exporting import export_rows
-from periplus.api.page_segments import segments_at, sums_of
+from periplus.api.page_segments import segments_at, sums_of, with_segments
 from periplus.cli.main import main
 from periplus.errors import UsageError
-from periplus.model.tables import ALL_URLS, EXPORTS, Column, ColumnKind, with_segments
+from periplus.model.tables import ALL_URLS, EXPORTS, Column, ColumnKind
 from periplus.store.tables import computed_database, condition
 from periplus.urls.canonical import url_id
 from periplus_postgres.moving import move

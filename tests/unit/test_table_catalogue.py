@@ -14,9 +14,9 @@ from periplus.api.exporting import exported_table
 from periplus.errors import UsageError
 from periplus.model import tables
 from periplus.model.tables import EXPORTS, LINKS, VIEWS, Column, ColumnKind
-from periplus.store.reader import PageFilter
 from periplus.store.sqlite import listing, reading
 from periplus.store.tables import BROWSABLE_TABLES, TableQuery, computed_database, condition, rows_of
+from periplus.store.views import PageFilter
 from stored import page, stored
 
 TESTS = Path(__file__).parent.parent

@@ -21,10 +21,10 @@ from periplus.errors import UsageError
 from periplus.model.arrays import Ints, Mask, Unsigned8
 from periplus.model.results import SegmentSum
 from periplus.model.tables import ALL_URLS, EMPTY, SEGMENT_OTHER, Column, ColumnKind
-from periplus.settings import nearest, rules_table
+from periplus.settings import rules_table
 from periplus.urls.parameters import path_pattern, plain_path
 from periplus.urls.user_patterns import user_pattern
-from periplus.values import frozen
+from periplus.values import frozen, nearest
 
 MOST_RULES = 250  # segment numbers are bytes
 MOST_NAME = 60  # characters, so that a legend has space for it

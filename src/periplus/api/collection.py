@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from html import escape
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.homes import files_state, place_at, reader_of
@@ -21,11 +20,12 @@ from periplus.files import keep_text, kept_text
 from periplus.model.duplicates import PUBLISHED_RULES, TemplateRules
 from periplus.model.frontier import HostRow, TrapTally, WorkerRow
 from periplus.model.ports import RunRecord
-from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table, with_segments
+from periplus.model.tables import ALL_URLS, BAD_LINKS, LINKS, Table
 from periplus.model.visit import StateTally, urls_by_state
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import SETTINGS_FILE, VERSION, read_settings
-from periplus.store.reader import CollectionReader, LinkFilter, PageFilter, link_conditions, page_conditions
+from periplus.store.reader import CollectionReader
+from periplus.store.views import LinkFilter, PageFilter, link_conditions, page_conditions
 from periplus.urls.canonical import url_id
 from periplus.urls.folders import address_of_path, as_file_links, folders_of, path_formatter
 from periplus.values import Watch, frozen
@@ -34,7 +34,6 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.marks import SiteSample
     from periplus.api.page import Page
-    from periplus.api.page_columns import ExtraColumns
     from periplus.api.searching import Search
     from periplus.api.site import Site
     from periplus.api.templates import Templates
@@ -80,8 +79,8 @@ class Status:
         return "killed" if run.state == "running" else run.state
 
 
-class Collection:
-    """Reads one collection, also during a crawl. A context manager."""
+class StoredCollection:
+    """What a collection has stored: runs, URLs, links and tables."""
 
     _reader: CollectionReader
     _store = ""  # address without the password, of a database
@@ -101,12 +100,10 @@ class Collection:
         self._search: Search | None = None
         self._samples: dict[int, SiteSample] = {}
 
-    def __enter__(self) -> Collection:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -193,10 +190,13 @@ class Collection:
         page_conditions(which)
         table = self._with_segments(ALL_URLS, segment, columns)
         if parts("page_columns"):
-            from periplus.api.page_columns import extra_columns
+            from periplus.api.page_columns import extended_pages, extra_columns
 
             if extras := extra_columns(self.place):
-                return self._with_extra_columns(table, columns, which, extras)
+                extended = table.with_columns(chain.from_iterable(extra.columns for extra in extras))
+                return self._rows(
+                    extended, columns, lambda names: extended_pages(self._reader, which, names, table, extras)
+                )
         return self._rows(table, columns, lambda names: self._reader.pages(which, names, table))
 
     def links(  # noqa: PLR0913 - the filters, written out
@@ -268,6 +268,55 @@ class Collection:
                     f"the collection does not know {url}. `periplus pages --url TEXT` finds URLs that contain TEXT."
                 )
         return url
+
+    def folders(self) -> dict[HostKey, Path]:
+        """Local folders that the latest crawl served as hosts; empty for most collections."""
+        entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
+        return folders_of(entries if isinstance(entries, (list, tuple)) else ())
+
+    def path_shortener(self) -> Callable[[str], str]:
+        """A function that replaces addresses of local files in a text by paths relative to the current directory."""
+        return path_formatter(self.folders(), Path.cwd())
+
+    def address_of(self, text: str) -> str:
+        """Address of a crawled local file, given its path; any other text unchanged."""
+        if not text or "://" in text or (text.startswith("/") and not Path(text).exists()):
+            return text  # `/a.html` is a path on the site
+        return address_of_path(self.folders(), text, Path.cwd()) or text
+
+    def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
+        """The table with segment columns if rules define segments; computed only if a filter or column needs them.
+
+        Raises UsageError for an unknown segment.
+        """
+        if not only and columns and not {"segment", "target_segment"}.intersection(columns):
+            return table
+        from periplus.api.page_segments import require_segment, rules_at, segments_of, with_segments
+
+        if only or columns:
+            require_segment(self.place, only)
+        if not (rules := rules_at(self.place)):
+            return table
+        self._read_folder()
+        with self._limit_reads():
+            segments = segments_of(self._reader, rules)
+        self._reader.name_segments(segments.of)
+        return with_segments(table)
+
+    def _rows(
+        self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
+    ) -> Rows:
+        """Rows read within the time limit."""
+
+        def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
+            with self._limit_reads():
+                yield from read(names)
+
+        return Rows(table.name, table.select(columns), read_in_time)
+
+
+class Collection(StoredCollection):
+    """Reads one collection, also during a crawl. A context manager."""
 
     def page(self, url: str, indexes: InlinkIndexes | None = None) -> Page:
         """One page with its stored fields. Use it while the collection is open.
@@ -471,21 +520,6 @@ class Collection:
                 return sites_report(self._reader, now, near)
             return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place))
 
-    def folders(self) -> dict[HostKey, Path]:
-        """Local folders that the latest crawl served as hosts; empty for most collections."""
-        entries = next((run.settings["folders"] for run in reversed(self.runs()) if run.settings.get("folders")), ())
-        return folders_of(entries if isinstance(entries, (list, tuple)) else ())
-
-    def path_shortener(self) -> Callable[[str], str]:
-        """A function that replaces addresses of local files in a text by paths relative to the current directory."""
-        return path_formatter(self.folders(), Path.cwd())
-
-    def address_of(self, text: str) -> str:
-        """Address of a crawled local file, given its path; any other text unchanged."""
-        if not text or "://" in text or (text.startswith("/") and not Path(text).exists()):
-            return text  # `/a.html` is a path on the site
-        return address_of_path(self.folders(), text, Path.cwd()) or text
-
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""
     ) -> Comparison:
@@ -496,53 +530,6 @@ class Collection:
         from periplus.api.comparison import compare_runs
 
         return compare_runs(self.place, before, after, other=place_at(other) if other else None, site=site)
-
-    def _with_extra_columns(
-        self, table: Table, columns: Sequence[str], which: PageFilter, extras: Sequence[ExtraColumns]
-    ) -> Rows:
-        """Pages with the columns of features, evaluated only for the requested columns."""
-        computed = [name for extra in extras for name in extra.names]
-
-        def read(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            stored = ["id", *(name for name in names if name not in computed)]
-            order = [*stored[1:], *(name for name in computed if name in names)]
-            places = [order.index(name) + 1 for name in names]
-            rows = self._reader.pages(which, stored, table)
-            for extra in extras:
-                rows = extra.rows(rows, 0, self._reader, names)
-            return (tuple(row[place] for place in places) for row in rows)
-
-        return self._rows(table.with_columns(chain.from_iterable(extra.columns for extra in extras)), columns, read)
-
-    def _with_segments(self, table: Table, only: str, columns: Sequence[str]) -> Table:
-        """The table with segment columns if rules define segments; computed only if a filter or column needs them.
-
-        Raises UsageError for an unknown segment.
-        """
-        if not only and columns and not {"segment", "target_segment"}.intersection(columns):
-            return table
-        from periplus.api.page_segments import require_segment, rules_at, segments_of
-
-        if only or columns:
-            require_segment(self.place, only)
-        if not (rules := rules_at(self.place)):
-            return table
-        self._read_folder()
-        with self._limit_reads():
-            segments = segments_of(self._reader, rules)
-        self._reader.name_segments(segments.of)
-        return with_segments(table)
-
-    def _rows(
-        self, table: Table, columns: Sequence[str], read: Callable[[Sequence[str]], Iterator[Sequence[object]]]
-    ) -> Rows:
-        """Rows read within the time limit."""
-
-        def read_in_time(names: Sequence[str]) -> Iterator[Sequence[object]]:
-            with self._limit_reads():
-                yield from read(names)
-
-        return Rows(table.name, table.select(columns), read_in_time)
 
 
 @contextlib.contextmanager

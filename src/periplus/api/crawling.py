@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from periplus.acquire.choosing import SiteTurns
 from periplus.acquire.clock import SystemClock
@@ -42,7 +42,7 @@ from periplus.logs import JsonLines
 from periplus.masking import without_secrets
 from periplus.model.frontier import HostRow, RefreshFinding, RunCounts, TrapTally
 from periplus.model.job import JobProgress
-from periplus.model.ports import CHECK, Clock, CrawlHome, CrawlScope, Policy, RunStore, Transport
+from periplus.model.ports import CHECK, Clock, CrawlHome, CrawlScope, PastTransport, RunPolicy, RunStore, Transport
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.present.wording import REASON_WORDS, why_not
@@ -139,21 +139,6 @@ class CrawlEnd:
     def doubtful(self) -> int:
         """Number of excluded URLs that may have content. URLs read under another session id do not count."""
         return sum(tally.urls for tally in self.traps if tally.pattern.startswith("/"))
-
-
-class RunPolicy(Policy, Protocol):
-    """A scheduling policy with its scope, for runs that do not simply rotate over hosts."""
-
-    @property
-    def scope(self) -> CrawlScope: ...
-
-
-class PastTransport(Transport, Protocol):
-    """A transport that reads from an archive: the service `archive` of a feature."""
-
-    @property
-    def failure(self) -> str:
-        """Why the archive cannot be used any more, or an empty string."""
 
 
 PolicyMaker = Callable[[RunStore, CrawlOrder], RunPolicy]  # called in each worker

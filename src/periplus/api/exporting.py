@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from periplus.api.homes import open_reader, snapshot_of
 from periplus.api.page_columns import extra_columns
-from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, rules_file, segments_at
+from periplus.api.page_segments import SegmentedRows, require_segment, rules_at, rules_file, segments_at, with_segments
 from periplus.errors import UsageError
 from periplus.model.page import HTML_TYPES
 from periplus.model.tables import (
@@ -21,7 +21,6 @@ from periplus.model.tables import (
     STRUCTURED_DATA,
     Column,
     Table,
-    with_segments,
 )
 from periplus.settings import read_settings
 from periplus.store.reader import Answer, CollectionReader

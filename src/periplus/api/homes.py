@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -21,11 +21,11 @@ from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
 
-if TYPE_CHECKING:  # imports NumPy, or this module
-    from periplus.api.collection import Collection
-    from periplus.api.searching import SearchedCollection
+if TYPE_CHECKING:  # imports NumPy
     from periplus.children import Parent
     from periplus.model.results import ImportResult
+    from periplus.model.web import SiteKey, Url, UrlId
+    from periplus.store.crawl_reads import PageBlocks
     from periplus.store.job_queue import JobQueue
     from periplus.store.sqlite.reading import Follow
 
@@ -120,13 +120,39 @@ class IndexSharing(Protocol):
         """Downloads the published vectors into the local copy if they differ."""
 
 
+class SearchedCollection(Protocol):
+    """A searchable collection. name: identifies its hits if several are searched. folder: contains its index and
+    vectors.
+    """
+
+    name: str
+    folder: Path
+    settings_file: Path
+
+    def catch_up(self, now: float, watch: Callable[[int, int], bool]) -> str:
+        """Updates the index as far as possible; returns a note on missing pages, or an empty string."""
+
+    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+        """The current pages among the URLs, each with its site."""
+
+    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+        """The known URLs among the ids."""
+
+    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
+        """See `searching.pages_with`."""
+
+    def take_over_vectors(self) -> None:
+        """Updates the local vectors. Raises StoreError."""
+
+
 class DatabaseStore(CollectionStore, Protocol):
     """The collections in databases of one kind; a feature declares it for a scheme of addresses. Raises as its base."""
 
     def plain(self, place: str) -> str:
         """The address without password and storage places, by which users recognise it."""
 
-    def collection(self, place: str, time_limit_s: float, watch: Watch | None) -> Collection: ...
+    def collection(self, place: str, time_limit_s: float, watch: Watch | None) -> Any:
+        """A `Collection`, which imports this module."""
 
     def copy_folder(self, place: str) -> Path:
         """Folder of the copy that `folder` makes."""

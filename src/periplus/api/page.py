@@ -16,7 +16,8 @@ from periplus.model.results import PageSummary
 from periplus.model.tables import LINKS, PAGE, Row, row_maker
 from periplus.model.visit import Fetched, Headers, Reason, State
 from periplus.model.web import Url
-from periplus.store.reader import CollectionReader, LinkFilter, LinkIndex
+from periplus.store.reader import CollectionReader, LinkIndex
+from periplus.store.views import LinkFilter
 from periplus.urls.canonical import url_id
 
 if TYPE_CHECKING:

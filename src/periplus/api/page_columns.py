@@ -9,9 +9,10 @@ from typing import NamedTuple
 from periplus.api.homes import open_reader
 from periplus.errors import NoCollection
 from periplus.features import blame, loaded
-from periplus.model.tables import Column
+from periplus.model.tables import Column, Table
 from periplus.model.web import Url, UrlId
 from periplus.store.reader import CollectionReader
+from periplus.store.views import PageFilter
 from periplus.urls.canonical import url_id
 from periplus.values import Place, Row
 
@@ -47,6 +48,20 @@ def extra_columns(place: Place) -> list[ExtraColumns]:
         (package, blame(package)(columns_at)(place)) for package, columns_at in loaded("page_columns", object).values()
     )
     return [extra._replace(values=blame(package)(extra.values)) for package, extra in made if extra is not None]
+
+
+def extended_pages(
+    reader: CollectionReader, which: PageFilter, names: Sequence[str], table: Table, extras: Sequence[ExtraColumns]
+) -> Iterator[Row]:
+    """Pages with the named columns of a table and of features; the latter are computed only where named."""
+    computed = [name for extra in extras for name in extra.names]
+    stored = ["id", *(name for name in names if name not in computed)]
+    order = [*stored[1:], *(name for name in computed if name in names)]
+    places = [order.index(name) + 1 for name in names]
+    rows: Iterator[Row] = reader.pages(which, stored, table)
+    for extra in extras:
+        rows = extra.rows(rows, 0, reader, names)
+    return (tuple(row[place] for place in places) for row in rows)
 
 
 def extra_values(folder: Path, url: Url) -> dict[str, object]:

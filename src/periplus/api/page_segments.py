@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.api.homes import open_reader
 from periplus.errors import UsageError
 from periplus.features import is_address
-from periplus.files import replace_file
-from periplus.model.tables import ALL_URLS, SEGMENT_OTHER, Table, with_segments
+from periplus.files import read_rules, replace_file
+from periplus.model.tables import ALL_URLS, FAULTS, SEGMENT_OTHER, TEXT, Column, Table
 from periplus.model.web import SiteKey, Url
 from periplus.settings import (
     SETTINGS_FILE,
     edited_toml,
-    read_rules,
     segments_written,
     toml_document,
 )
@@ -35,6 +35,13 @@ if TYPE_CHECKING:  # imports NumPy
 NO_RULES = (
     'no segments are defined: write rules into {}, table [segments], for example docs = "/docs"; see docs/segments.md'
 )
+_SEGMENT_COLUMNS = {
+    "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
+    "redirects": ("u.id",), "visits": ("v.url_id",),
+}  # fmt: skip
+"""SQL expressions of the page ids in each row, for tables with pages."""
+_SEGMENT = Column("segment", TEXT, "first segment of periplus.toml that matches the page, else other", facet=True)
+_TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="segment of the target")
 
 
 def rules_file(place: Place) -> Path:
@@ -200,6 +207,19 @@ def site_sums(
     names = (*SUM_COLUMNS, "site")
     rows = (row for row in reader.whole(_table(names)) if row[-1] == site)
     return segment_sums(segments_of(reader, rules), _columns(names, rows), issues)
+
+
+def with_segments(table: Table) -> Table:
+    """Returns the table with a column for the segment of each row's page, and for links also that of the target.
+    Tables without a page per row are returned unchanged. Stores compute the columns with an SQL function
+    segment_of(id).
+    """
+    ids = _SEGMENT_COLUMNS.get(table.name, ("",) * ("url" in table.names)) if table.name != FAULTS.name else ()
+    columns = (
+        replace(column, sql=f"segment_of({expression})" if table.source else "")
+        for column, expression in zip((_SEGMENT, _TARGET_SEGMENT), ids, strict=False)
+    )
+    return table.with_columns(columns) if ids else table
 
 
 @frozen

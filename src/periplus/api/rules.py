@@ -7,8 +7,9 @@ from pathlib import Path
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
 from periplus.api.homes import changing, home_of
+from periplus.files import read_rules
 from periplus.model.web import UrlId
-from periplus.settings import SETTINGS_FILE, read_rules
+from periplus.settings import SETTINGS_FILE
 from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import aliases, reading
 from periplus.store.sqlite.aliases import AliasChanges

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from periplus.api.homes import database_at, folder_of, open_reader, shared_index
-from periplus.api.page_segments import require_segment, rules_at, segments_of
+from periplus.api.homes import SearchedCollection, database_at, folder_of, open_reader, shared_index
+from periplus.api.page_segments import require_segment, rules_at, segments_of, with_segments
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
-from periplus.model.tables import EMPTY, PAGES, with_segments
+from periplus.model.tables import EMPTY, PAGES
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.retrieval.asking import Holds, MatchWindow, Near, Searcher
 from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written, read_state
@@ -42,31 +42,6 @@ ASK_LOOK_S = 0.1
 NEAR = 0.8  # share of equal content from which two hits are merged
 NOTHING_YET = "nothing is searchable yet: the index is being built"
 SHUT = "the index cannot be opened on a read-only disk: copy the collection to another disk"
-
-
-class SearchedCollection(Protocol):
-    """A searchable collection. name: identifies its hits if several are searched. folder: contains its index and
-    vectors.
-    """
-
-    name: str
-    folder: Path
-    settings_file: Path
-
-    def catch_up(self, now: float, watch: Watch) -> str:
-        """Updates the index as far as possible; returns a note on missing pages, or an empty string."""
-
-    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        """The current pages among the URLs, each with its site."""
-
-    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        """The known URLs among the ids."""
-
-    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        """See `pages_with`."""
-
-    def take_over_vectors(self) -> None:
-        """Updates the local vectors. Raises StoreError."""
 
 
 class SearchedFolder:

@@ -23,7 +23,14 @@ from periplus.api.grading import grades_now, seen_since, trends
 from periplus.api.homes import folder_of, full_place, open_reader, snapshot_of
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
-from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_mtime_ns, segments_of
+from periplus.api.page_segments import (
+    pages_within,
+    require_segment,
+    rules_at,
+    rules_mtime_ns,
+    segments_of,
+    with_segments,
+)
 from periplus.api.positions import rows_with_positions
 from periplus.errors import OutOfTime, UsageError
 from periplus.features import loaded
@@ -35,7 +42,6 @@ from periplus.model.tables import (
     SEGMENT_OTHER,
     Column,
     Table,
-    with_segments,
 )
 from periplus.present.issues import fault_row
 from periplus.present.writers import find_writer

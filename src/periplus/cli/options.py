@@ -381,7 +381,8 @@ def opened_collection(named: Place | None) -> Collection:
         from periplus.cli.progress import Watch
 
         watch = Watch()
-        return database_at(named).collection(named, 0.0, lambda what, rows: watch(what, rows, 0))
+        opened: Collection = database_at(named).collection(named, 0.0, lambda what, rows: watch(what, rows, 0))
+        return opened
     from periplus.api.collection import Collection
 
     return Collection(collection_folder(named))

@@ -278,7 +278,8 @@ def _entry(name: str, value: Any) -> Iterator[str]:
     if fields := getattr(value, "__dataclass_fields__", None):
         yield "Fields: " + ", ".join(f"`{field.name}: {field.type}`" for field in fields.values()) + "."
     home = getattr(value, "__module__", value.__name__)
-    for key, member in vars(value).items():
+    owners = [owner for owner in getattr(value, "__mro__", ()) if owner.__module__ == home] or [value]
+    for key, member in chain.from_iterable(vars(owner).items() for owner in reversed(owners)):
         if key.startswith("_") or name == "errors":
             continue
         if isinstance(member, property):

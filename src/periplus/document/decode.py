@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from periplus.document import guess
 from periplus.document.guess import UTF_8, UTF_16_BE, UTF_16_LE, WINDOWS_1252, Encoding, encoding_of
+from periplus.document.letters import east_asian_scores
 from periplus.document.utf8 import is_utf_8
 from periplus.model.page import Charset
 
@@ -74,7 +75,7 @@ def _is_readable_pair(declared: Encoding, body: bytes) -> bool:
         return True
     return (
         broken <= _TOLERATED_ERROR_SHARE
-        and max(guess.common_signs(text, language) for language in languages) >= _COMMON
+        and max(east_asian_scores(text, language)[1] for language in languages) >= _COMMON
     )
 
 

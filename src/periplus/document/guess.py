@@ -9,7 +9,17 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_from_bytes
 
-from periplus.document.letters import SCRIPTS, STEP, frequent_of, letters_of, log_chances, trigrams_of
+from periplus.document.letters import (
+    SCRIPTS,
+    SIGNS_BESIDE_WORDS,
+    STEP,
+    east_asian_scores,
+    least_chances,
+    letters_of,
+    log_chances,
+    sign_class,
+    trigrams_of,
+)
 from periplus.document.trigrams import Trigrams
 from periplus.values import frozen
 
@@ -169,9 +179,6 @@ _COMMON = 0.6  # least share of the 2,500 known characters in an East Asian text
 _PAIR_RARITY = 4.0  # nats: rarity of East Asian texts compared to the rest
 _KANA = re.compile("[\u3041-\u30fa]")
 _NO_KANA = 6.0  # nats: rarity of Japanese without kana
-# nats for each ASCII letter next to such a character: usually it is half of another encoding's letter
-_BESIDE_ASCII = 4.0
-_BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
 _ASCII_PLACES = 400
 # Most nats that the ASCII parts count against a language: names, terms and whole parts in another language are common
 _ASCII_AGAINST = 8.0
@@ -183,32 +190,7 @@ _LANG = re.compile(rb"""<html\b[^>]*?\blang\s*=\s*["']?([a-zA-Z-]{2,20})""", re.
 # Log-probability, in steps, of (no letter, lower case, capital) followed by (no letter, lower case, capital): capitals
 # begin words or fill them
 _CASES = (0, -2, -12, 0, 0, -48, 0, -4, -6)
-# The training texts have few curly quotes and dashes, and English ones little else outside ASCII. So a typographic sign
-# in its usual context has at least this log-likelihood in every language, in nats. Contexts are classes of three
-# characters: those below, a letter, 1 digit, . punctuation, x other, ? any of them.
 _INSIDE_A_WORD = -4 * STEP  # log-probability, in steps, of a letter after a letter and a quote or a sign like ³
-_SIGN_CLASSES = "a1.x_=',\"-*s"
-_PRINT_SIGNS = {
-    "_": " ",
-    "=": "\xa0",
-    "'": "\u2019",
-    '"': "“”‘",
-    ",": "„‚",
-    "-": "–—",
-    "*": "…™®",
-    "s": "•·§©°£€±×½²³¶",
-}
-_SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
-_PRINT_SCORES = """
-?a' -4 / ?1' -5 / ?.' -6 / a'a -2.5 / a'_ -2 / a'. -3 / 1'a -3 / 'aa -3.5 / 'a_ -2 / 'a. -3 / '_a -3
-?_' -7 / _'a -3.5 / _'1 -3
-?_" -3.5 / ?." -4 / ?a" -4 / ?1" -5 / _"a -3 / _"1 -4 / ."a -3 / a"_ -1 / a". -2 / ."_ -1 / 1"_ -1.5 / "aa -3.5 / "_a -3
-?_, -3.5 / ?., -4 / _,a -3 / .,a -3 / _,1 -4 / ,aa -3.5
-?_- -3.5 / ?a- -4 / ?1- -4 / ?.- -5 / _-_ -0.5 / a-a -4.5 / 1-1 -2.5 / a-_ -1.5 / _-a -4 / _-1 -3 / -aa -3.5 / -_a -3
-?a= -5 / ?.= -4 / ?1= -4 / ?_= -5 / ?== -3 / a=a -7 / _=a -7 / _=1 -3 / 1=a -3 / 1=1 -3 / .=a -5 / ==a -3 / ==1 -3
-?a* -4.5 / ?_* -4.5 / ?1* -5 / ?.* -5 / _*_ -1 / a*_ -1 / a*. -2 / _*a -4 / *_a -3 / *aa -4
-?_s -4.5 / _s_ -1 / _s1 -3 / s_a -3 / s11 -3
-"""
 
 
 @frozen
@@ -397,31 +379,12 @@ def _pair_scores(text: bytes, languages: tuple[str, ...]) -> list[tuple[float, s
             if signs < _FEW_SIGNS and len(read) > _ALONE * signs:
                 continue
             for language in spoken.split():
-                score, common = _signs(read, language)
+                score, common = east_asian_scores(read, language)
                 kana = len(_KANA.findall(read)) if language == "ja" else 0
                 if common >= (_COMMON_WITH_KANA if kana >= _MUCH_KANA else _COMMON):
                     seldom = _PAIR_RARITY + (0.0 if kana or language != "ja" else _NO_KANA)
                     scores.append((score - seldom + (_HINT if language in languages else 0.0), name))
     return scores
-
-
-def common_signs(text: str, language: str) -> float:
-    """The share of the most common characters of an East Asian language among those outside ASCII, 0 to 1."""
-    return _signs(text, language)[1]
-
-
-def _signs(text: str, language: str) -> tuple[float, float]:
-    """(log-likelihood of the characters outside ASCII in an East Asian language, share of its most common
-    characters).
-    """
-    import numpy as np
-
-    chars = np.frombuffer(text.encode("utf-16-le", "replace"), np.uint16)
-    counts = np.bincount(chars, minlength=65536)
-    counts[:128] = 0
-    seldom = frequent_of(language)
-    common = float(counts[seldom < 48].sum() / max(1, counts.sum()))
-    return -float(counts @ seldom) / 4 - _BESIDE_ASCII * len(_BESIDE.findall(text)), common
 
 
 # ---- one byte a letter
@@ -441,7 +404,7 @@ class _Readings(NamedTuple):
     shares: Ints32  # log-probability of the character among those with its symbol, in steps
     cases: Ints32  # 0: not a letter, 1: lower case, 2: capital
     chars: Unsigned32
-    classes: Ints  # of _SIGN_CLASSES
+    classes: Ints  # see `letters.sign_class`
     priors: Floats  # [encodings, languages], nats; -inf: not written in it
 
 
@@ -463,34 +426,13 @@ def _readings(script: str) -> _Readings:
             symbols[number, byte], shares[number, byte] = symbol, round(share * STEP)
             cases[number, byte] = 2 if char.isupper() else 1 if char.isalpha() else 0
             chars[number, byte] = ord(char)
-            classes[number, byte] = _class_of(char)
+            classes[number, byte] = sign_class(char)
         for language in languages.split() or letters.languages:
             priors[number, letters.languages.index(language)] = -seldom
     if script in ("hebrew", "arabic", "thai"):
         cases[:] = 0
     names = tuple(name for name, *_ in rows)
     return _Readings(trigrams_of(script), letters.languages, names, symbols, shares, cases, chars, classes, priors)
-
-
-def _class_of(char: str) -> int:
-    """The class of a character in _SIGN_CLASSES."""
-    sign = next((sign for sign, chars in _PRINT_SIGNS.items() if char in chars), "")
-    if not sign:
-        sign = "a" if char.isalpha() else "1" if char.isdigit() else "." if char.isascii() else "x"
-    return _SIGN_CLASSES.index(sign)
-
-
-@cache
-def _least_chances() -> Ints32:
-    """In steps, by the classes of three characters."""
-    import numpy as np
-
-    least = np.full((len(_SIGN_CLASSES),) * 3, -1000, np.int32)
-    for entry in _PRINT_SCORES.replace("\n", " / ").strip(" /").split(" / "):
-        signs, nats = entry.split()
-        at = tuple(slice(None) if sign == "?" else _SIGN_CLASSES.index(sign) for sign in signs)
-        least[at] = round(float(nats) * STEP)
-    return least
 
 
 def _scores(readings: _Readings, chosen: Ints, data: Unsigned8, places: Ints) -> Floats:
@@ -501,12 +443,10 @@ def _scores(readings: _Readings, chosen: Ints, data: Unsigned8, places: Ints) ->
     first, second, third = (data[places - back] for back in (2, 1, 0))
     classes = readings.classes[chosen]
     triples = classes[:, first], classes[:, second], classes[:, third]
-    total = log_chances(
-        readings.trigrams, table[:, first], table[:, second], table[:, third], _least_chances()[triples]
-    )
+    total = log_chances(readings.trigrams, table[:, first], table[:, second], table[:, third], least_chances()[triples])
     case = readings.cases[chosen]
     shared = readings.shares[chosen][:, third] + np.array(_CASES)[case[:, second] * 3 + case[:, third]]
-    inside = np.isin(triples[1], _SIGNS_BESIDE_WORDS) & (triples[0] == 0) & (triples[2] == 0)
+    inside = np.isin(triples[1], SIGNS_BESIDE_WORDS) & (triples[0] == 0) & (triples[2] == 0)
     shared += _INSIDE_A_WORD * inside
     return np.asarray(total + shared.sum(1)[:, None] / STEP)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import unicodedata
 import zlib
 from functools import cache
@@ -47,7 +49,35 @@ SCRIPTS = {
     "arabic": ("ءآأؤإئابةتثجحخدذرزسشصضطظعغـفقكلمنهوىيپچژکگی،؛؟ًٌٍَُِّْ", "ar fa"),
     "thai": ("".join(chr(code) for code in (*range(0x0E01, 0x0E3B), *range(0x0E40, 0x0E50))), "th"),
 }
+# nats for each ASCII letter next to such a character: usually it is half of another encoding's letter
+_BESIDE_ASCII = 4.0
+_BESIDE = re.compile("(?<=[A-Za-z])[^\0-\x7f]|[^\0-\x7f](?=[A-Za-z])")
 STEP = 8  # steps of the tables per nat
+# The training texts have few curly quotes and dashes, and English ones little else outside ASCII. So a typographic sign
+# in its usual context has at least this log-likelihood in every language, in nats. Contexts are classes of three
+# characters: those below, a letter, 1 digit, . punctuation, x other, ? any of them.
+_SIGN_CLASSES = "a1.x_=',\"-*s"
+_PRINT_SIGNS = {
+    "_": " ",
+    "=": "\xa0",
+    "'": "\u2019",
+    '"': "“”‘",
+    ",": "„‚",
+    "-": "–—",
+    "*": "…™®",
+    "s": "•·§©°£€±×½²³¶",
+}
+SIGNS_BESIDE_WORDS = tuple(map(_SIGN_CLASSES.index, '",*s'))
+_PRINT_SCORES = """
+?a' -4 / ?1' -5 / ?.' -6 / a'a -2.5 / a'_ -2 / a'. -3 / 1'a -3 / 'aa -3.5 / 'a_ -2 / 'a. -3 / '_a -3
+?_' -7 / _'a -3.5 / _'1 -3
+?_" -3.5 / ?." -4 / ?a" -4 / ?1" -5 / _"a -3 / _"1 -4 / ."a -3 / a"_ -1 / a". -2 / ."_ -1 / 1"_ -1.5 / "aa -3.5 / "_a -3
+?_, -3.5 / ?., -4 / _,a -3 / .,a -3 / _,1 -4 / ,aa -3.5
+?_- -3.5 / ?a- -4 / ?1- -4 / ?.- -5 / _-_ -0.5 / a-a -4.5 / 1-1 -2.5 / a-_ -1.5 / _-a -4 / _-1 -3 / -aa -3.5 / -_a -3
+?a= -5 / ?.= -4 / ?1= -4 / ?_= -5 / ?== -3 / a=a -7 / _=a -7 / _=1 -3 / 1=a -3 / 1=1 -3 / .=a -5 / ==a -3 / ==1 -3
+?a* -4.5 / ?_* -4.5 / ?1* -5 / ?.* -5 / _*_ -1 / a*_ -1 / a*. -2 / _*a -4 / *_a -3 / *aa -4
+?_s -4.5 / _s_ -1 / _s1 -3 / s_a -3 / s11 -3
+"""
 
 
 @frozen
@@ -70,13 +100,7 @@ class Letters:
             if symbol := self.symbols.get(char.lower().translate(_TWINS)):
                 return symbol, 0.0
             kind = _kind_of_other(char, self.script)
-        return kind, -_log(_SHARES[kind])
-
-
-def _log(number: float) -> float:
-    from math import log
-
-    return log(number)
+        return kind, -math.log(_SHARES[kind])
 
 
 def _kind_of_other(char: str, script: str) -> int:
@@ -168,3 +192,38 @@ def frequent_of(language: str) -> Unsigned8:
     table[np.frombuffer(chars.encode("utf-16-le"), np.uint16)] = np.frombuffer(seldom.encode("ascii"), np.uint8) - 48
     table[:128] = 0
     return table
+
+
+def sign_class(char: str) -> int:
+    """The class of a character in _SIGN_CLASSES."""
+    sign = next((sign for sign, chars in _PRINT_SIGNS.items() if char in chars), "")
+    if not sign:
+        sign = "a" if char.isalpha() else "1" if char.isdigit() else "." if char.isascii() else "x"
+    return _SIGN_CLASSES.index(sign)
+
+
+@cache
+def least_chances() -> Ints32:
+    """In steps, by the classes of three characters."""
+    import numpy as np
+
+    least = np.full((len(_SIGN_CLASSES),) * 3, -1000, np.int32)
+    for entry in _PRINT_SCORES.replace("\n", " / ").strip(" /").split(" / "):
+        signs, nats = entry.split()
+        at = tuple(slice(None) if sign == "?" else _SIGN_CLASSES.index(sign) for sign in signs)
+        least[at] = round(float(nats) * STEP)
+    return least
+
+
+def east_asian_scores(text: str, language: str) -> tuple[float, float]:
+    """(log-likelihood of the characters outside ASCII in an East Asian language, share of its most common
+    characters).
+    """
+    import numpy as np
+
+    chars = np.frombuffer(text.encode("utf-16-le", "replace"), np.uint16)
+    counts = np.bincount(chars, minlength=65536)
+    counts[:128] = 0
+    seldom = frequent_of(language)
+    common = float(counts[seldom < 48].sum() / max(1, counts.sum()))
+    return -float(counts @ seldom) / 4 - _BESIDE_ASCII * len(_BESIDE.findall(text)), common

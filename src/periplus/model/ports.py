@@ -194,6 +194,21 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+class RunPolicy(Policy, Protocol):
+    """A scheduling policy with its scope, for runs that do not simply rotate over hosts."""
+
+    @property
+    def scope(self) -> CrawlScope: ...
+
+
+class PastTransport(Transport, Protocol):
+    """A transport that reads from an archive: the service `archive` of a feature."""
+
+    @property
+    def failure(self) -> str:
+        """Why the archive cannot be used any more, or an empty string."""
+
+
 @dataclass(slots=True)
 class AddressPlace:
     """An IP address shared by host names. Times in seconds of the monotonic clock."""

@@ -27,11 +27,6 @@ _ALIASES = "(SELECT url_id FROM alias)"  # an alias has the same links as its pa
 _WORKERS_COUNT = (
     "run.{0} + (SELECT coalesce(sum(c.value), 0)::bigint FROM run_count c WHERE c.run_id = run.id AND c.name = '{0}')"
 )
-_SEGMENT_COLUMNS = {
-    "urls": ("u.id",), "pages": ("u.id",), "links": ("l.source", "l.target"), "bad": ("b.source",),
-    "redirects": ("u.id",), "visits": ("v.url_id",),
-}  # fmt: skip
-"""SQL expressions of the page ids in each row, for tables with pages."""
 
 
 class ColumnKind(StrEnum):
@@ -598,18 +593,3 @@ FAULTS = Table(
     """),
     ),
 )
-_SEGMENT = Column("segment", TEXT, "first segment of periplus.toml that matches the page, else other", facet=True)
-_TARGET_SEGMENT = replace(_SEGMENT, name="target_segment", sentence="segment of the target")
-
-
-def with_segments(table: Table) -> Table:
-    """Returns the table with a column for the segment of each row's page, and for links also that of the target.
-    Tables without a page per row are returned unchanged. Stores compute the columns with an SQL function
-    segment_of(id).
-    """
-    ids = _SEGMENT_COLUMNS.get(table.name, ("",) * ("url" in table.names)) if table.name != FAULTS.name else ()
-    columns = (
-        replace(column, sql=f"segment_of({expression})" if table.source else "")
-        for column, expression in zip((_SEGMENT, _TARGET_SEGMENT), ids, strict=False)
-    )
-    return table.with_columns(columns) if ids else table

@@ -165,10 +165,6 @@ class _Signs:
     more: str
 
 
-_BOXES = _Signs("├─ ", "└─ ", "│  ", EIGHTHS, "…")
-_ASCII = _Signs("|- ", "`- ", "|  ", " #", "~")
-
-
 def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only: bool = False) -> Iterator[str]:
     """The map's lines, without colours or line ends: name and what is odd about the page, link score,
     pages in the branch.
@@ -176,7 +172,8 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
     tree: folded by analyse.linkgraph.map_tree. width: columns of the terminal; under 60 the bars are left out.
     ascii_only: for outputs that cannot carry box-drawing signs; names are then written with `?` for other signs.
     """
-    signs = _ASCII if ascii_only else _BOXES
+    boxes = ("|- ", "`- ", "|  ", " #", "~") if ascii_only else ("├─ ", "└─ ", "│  ", EIGHTHS, "…")
+    signs = _Signs(*boxes)
     bar_cells = BAR_CELLS if width >= 60 else 0
     score_cells = bar_cells + 5
     count_cells = max(5, len(number(tree.pages)))

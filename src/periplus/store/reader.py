@@ -6,26 +6,25 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from enum import StrEnum
 from itertools import islice
 from time import thread_time
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from periplus.errors import UsageError
 from periplus.model.frontier import TrapTally, WorkerRow
-from periplus.model.page import NO_BLOCKS, Blocks, LinkKind, Part, Position
+from periplus.model.page import NO_BLOCKS, Blocks, Part
 from periplus.model.ports import RunRecord
 from periplus.model.tables import ALL_URLS, BAD_LINKS, HAS_PAGE, LINKS, PAGE, Row, Table, any_of, row_maker
-from periplus.model.visit import FETCHED_REASONS, REASONS_OF, Headers, Reason, State, StateTally, UrlFacts
+from periplus.model.visit import FETCHED_REASONS, Headers, Reason, StateTally, UrlFacts
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import runs
 from periplus.store.bodies import BodyCodec, blocks_of, unpack_headers, unpack_original, unpack_parts
 from periplus.store.corruption import translate_errors
 from periplus.store.crawl_reads import Backlog, PageBlocks, backlog, page_of, pages_statement, state_tallies, traps
 from periplus.store.notes import note
-from periplus.store.statements import SQLITE, Dialect, Statements
+from periplus.store.statements import Dialect, Statements
 from periplus.store.statements import Row as Values
-from periplus.store.views import by_key, order_by, select
+from periplus.store.views import LinkFilter, PageFilter, by_key, link_conditions, order_by, page_conditions, select
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.user_patterns import user_pattern
 from periplus.values import frozen
@@ -34,42 +33,11 @@ if TYPE_CHECKING:  # crawls do not load the values of reports, nor NumPy
     from periplus.model.arrays import Ints
     from periplus.model.results import SamePage
 
-Choice = TypeVar("Choice", bound=StrEnum)
 DUPLICATES_MOST = 50  # maximum listed
 NO_LIMIT = 1 << 62
 ROWS_AT_ONCE = 2_000  # a call per row would cost a third more
 TEXTS_AT_ONCE = 100  # rows with packed texts: about 1 MB
 _PLAIN = re.compile(r"[\w/:=&%~-]*")  # an expression that means itself
-
-
-@frozen
-class PageFilter:
-    """Filter of URLs. Empty and -1: any."""
-
-    state: str = ""
-    reason: str = ""
-    status: str = ""  # "404", or "4xx" for 400 to 499
-    media_type: str = ""  # "text/html", or "image/" for all images
-    depth: int = -1
-    url: str = ""  # part of the URL, or a regular expression
-    host: str = ""  # with or without port
-    limit: int = -1
-    segment: str = ""  # needs segment_of, see reading.name_segments
-
-
-@frozen
-class LinkFilter:
-    """Filter of links. Empty, False and -1: any."""
-
-    source: str = ""  # canonical URL
-    target: str = ""  # canonical URL; without `source` all links are scanned: 2 s for 10 M links
-    kind: str = ""
-    position: str = ""
-    nofollow: bool = False
-    broken: bool = False  # the target is dead
-    external: bool = False  # the target is on another site, and is not dead
-    limit: int = -1
-    segment: str = ""  # segment of the source
 
 
 class Brief(NamedTuple):
@@ -161,7 +129,7 @@ class CollectionReader(Protocol):
 
     @abstractmethod
     def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
-        """Defines segments for filters, see `model.tables.with_segments`; in a folder or the copy of a database."""
+        """Defines segments for filters, see `with_segments`; in a folder or the copy of a database."""
 
     @abstractmethod
     def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
@@ -599,72 +567,3 @@ def matches(text: str, pattern: str) -> bool:
         return user_pattern(pattern, "url").is_in(text)
     except UsageError:
         return False
-
-
-def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
-    """SQL conditions and their values, without that on the URL. Raises UsageError for an invalid filter."""
-    parts: list[tuple[str, list[object]]] = []
-    if where.state:
-        parts.append((f"u.reason IN {any_of(REASONS_OF[choice(State, 'state', where.state)])}", []))
-    if where.reason:
-        parts.append(("u.reason = ?", [choice(Reason, "reason", where.reason).value]))
-    if where.status:
-        parts.append(("u.status BETWEEN ? AND ?", list(status_range(where.status))))
-    if where.media_type:
-        kind = where.media_type
-        whole = "/" in kind and not kind.endswith("/")
-        parts.append(("p.media_type = ?", [kind]) if whole else ("substr(p.media_type, 1, ?) = ?", [len(kind), kind]))
-    if where.depth >= 0:
-        parts.append(("u.depth = ?", [where.depth]))
-    if where.host:
-        parts.append(("(h.key = ? OR substr(h.key, 1, ?) = ?)", [where.host, len(where.host) + 1, f"{where.host}:"]))
-    if where.segment:
-        parts.append(("segment_of(u.id) = ?", [where.segment]))
-    return [part for part, _ in parts], [value for _, values in parts for value in values]
-
-
-def link_conditions(where: LinkFilter, dialect: Dialect = SQLITE) -> tuple[list[str], list[object]]:
-    """See `page_conditions`."""
-    parts: list[tuple[str, list[object]]] = []
-    if where.source:
-        parts.append((f"{dialect.anywhere('l')}l.source = ?", [url_id(Url(where.source))]))
-    if where.target:
-        target = url_id(Url(where.target))
-        narrowed = "" if dialect.has_shards else f" AND l.source IN {dialect.linking}"
-        parts.append((f"l.target = ?{narrowed}", [target] * (1 + bool(narrowed))))
-    if where.kind:
-        parts.append(("l.kind = ?", [choice(LinkKind, "kind", where.kind).value]))
-    if where.position:
-        parts.append(("l.position = ?", [choice(Position, "position", where.position).value]))
-    if where.nofollow:
-        parts.append(("l.nofollow = 1", []))
-    dead = any_of(REASONS_OF[State.FAILED])
-    if where.broken:
-        # excludes most links before their URLs are looked up
-        test = (
-            f"b.reason IN {dead}" if dialect.has_shards else f"l.target IN (SELECT id FROM url WHERE reason IN {dead})"
-        )
-        parts.append((test, []))
-    if where.external:
-        parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN {dead}", []))
-    if where.segment:
-        parts.append(("segment_of(l.source) = ?", [where.segment]))
-    return [part for part, _ in parts], [value for _, values in parts for value in values]
-
-
-def choice(kind: type[Choice], what: str, value: str) -> Choice:
-    """Member of an enum by value. Raises UsageError with all values."""
-    try:
-        return kind(value)
-    except ValueError:
-        raise UsageError(
-            f"there is no {what} {value!r}: choose among {', '.join(member.value for member in kind)}"
-        ) from None
-
-
-def status_range(text: str) -> tuple[int, int]:
-    """(first, last) status of `404` or `4xx`. Raises UsageError."""
-    lowest, highest = text.lower().replace("x", "0"), text.lower().replace("x", "9")
-    if len(text) != 3 or not (lowest.isascii() and lowest.isdigit()):
-        raise UsageError(f"a status must have the form 404 or 4xx, not {text!r}")
-    return int(lowest), int(highest)

@@ -9,11 +9,50 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
+from typing import TypeVar
 
-from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table
+from periplus.errors import UsageError
+from periplus.model.page import LinkKind, Position
+from periplus.model.tables import RUNS, VIEWS, Column, ColumnKind, Table, any_of
+from periplus.model.visit import REASONS_OF, Reason, State
+from periplus.model.web import Url
 from periplus.store.statements import SQLITE, Dialect
+from periplus.urls.canonical import url_id
+from periplus.values import frozen
 
+Choice = TypeVar("Choice", bound=StrEnum)
 _JOIN = re.compile(r"JOIN (\w+) (\w) ON (\w+\.\w+ = (\w)\.(\w+))")
+
+
+@frozen
+class PageFilter:
+    """Filter of URLs. Empty and -1: any."""
+
+    state: str = ""
+    reason: str = ""
+    status: str = ""  # "404", or "4xx" for 400 to 499
+    media_type: str = ""  # "text/html", or "image/" for all images
+    depth: int = -1
+    url: str = ""  # part of the URL, or a regular expression
+    host: str = ""  # with or without port
+    limit: int = -1
+    segment: str = ""  # needs segment_of, see reading.name_segments
+
+
+@frozen
+class LinkFilter:
+    """Filter of links. Empty, False and -1: any."""
+
+    source: str = ""  # canonical URL
+    target: str = ""  # canonical URL; without `source` all links are scanned: 2 s for 10 M links
+    kind: str = ""
+    position: str = ""
+    nofollow: bool = False
+    broken: bool = False  # the target is dead
+    external: bool = False  # the target is on another site, and is not dead
+    limit: int = -1
+    segment: str = ""  # segment of the source
 
 
 def _expression(column: Column, dialect: Dialect) -> str:
@@ -108,3 +147,72 @@ def view(table: Table) -> str:
 
 
 CREATE_VIEWS = "".join(map(view, VIEWS.values()))
+
+
+def page_conditions(where: PageFilter) -> tuple[list[str], list[object]]:
+    """SQL conditions and their values, without that on the URL. Raises UsageError for an invalid filter."""
+    parts: list[tuple[str, list[object]]] = []
+    if where.state:
+        parts.append((f"u.reason IN {any_of(REASONS_OF[choice(State, 'state', where.state)])}", []))
+    if where.reason:
+        parts.append(("u.reason = ?", [choice(Reason, "reason", where.reason).value]))
+    if where.status:
+        parts.append(("u.status BETWEEN ? AND ?", list(status_range(where.status))))
+    if where.media_type:
+        kind = where.media_type
+        whole = "/" in kind and not kind.endswith("/")
+        parts.append(("p.media_type = ?", [kind]) if whole else ("substr(p.media_type, 1, ?) = ?", [len(kind), kind]))
+    if where.depth >= 0:
+        parts.append(("u.depth = ?", [where.depth]))
+    if where.host:
+        parts.append(("(h.key = ? OR substr(h.key, 1, ?) = ?)", [where.host, len(where.host) + 1, f"{where.host}:"]))
+    if where.segment:
+        parts.append(("segment_of(u.id) = ?", [where.segment]))
+    return [part for part, _ in parts], [value for _, values in parts for value in values]
+
+
+def link_conditions(where: LinkFilter, dialect: Dialect = SQLITE) -> tuple[list[str], list[object]]:
+    """See `page_conditions`."""
+    parts: list[tuple[str, list[object]]] = []
+    if where.source:
+        parts.append((f"{dialect.anywhere('l')}l.source = ?", [url_id(Url(where.source))]))
+    if where.target:
+        target = url_id(Url(where.target))
+        narrowed = "" if dialect.has_shards else f" AND l.source IN {dialect.linking}"
+        parts.append((f"l.target = ?{narrowed}", [target] * (1 + bool(narrowed))))
+    if where.kind:
+        parts.append(("l.kind = ?", [choice(LinkKind, "kind", where.kind).value]))
+    if where.position:
+        parts.append(("l.position = ?", [choice(Position, "position", where.position).value]))
+    if where.nofollow:
+        parts.append(("l.nofollow = 1", []))
+    dead = any_of(REASONS_OF[State.FAILED])
+    if where.broken:
+        # excludes most links before their URLs are looked up
+        test = (
+            f"b.reason IN {dead}" if dialect.has_shards else f"l.target IN (SELECT id FROM url WHERE reason IN {dead})"
+        )
+        parts.append((test, []))
+    if where.external:
+        parts.append((f"g.site_id <> h.site_id AND b.reason NOT IN {dead}", []))
+    if where.segment:
+        parts.append(("segment_of(l.source) = ?", [where.segment]))
+    return [part for part, _ in parts], [value for _, values in parts for value in values]
+
+
+def choice(kind: type[Choice], what: str, value: str) -> Choice:
+    """Member of an enum by value. Raises UsageError with all values."""
+    try:
+        return kind(value)
+    except ValueError:
+        raise UsageError(
+            f"there is no {what} {value!r}: choose among {', '.join(member.value for member in kind)}"
+        ) from None
+
+
+def status_range(text: str) -> tuple[int, int]:
+    """(first, last) status of `404` or `4xx`. Raises UsageError."""
+    lowest, highest = text.lower().replace("x", "0"), text.lower().replace("x", "9")
+    if len(text) != 3 or not (lowest.isascii() and lowest.isdigit()):
+        raise UsageError(f"a status must have the form 404 or 4xx, not {text!r}")
+    return int(lowest), int(highest)

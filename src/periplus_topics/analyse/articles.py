@@ -1,11 +1,12 @@
-"""Candidate pages for stories: their own texts and the data compared between them, as columns."""
+"""Candidate pages for stories: their own texts, the data compared between them as columns, and their order."""
 
 from __future__ import annotations
 
+import heapq
 import re
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -21,7 +22,9 @@ from periplus.model.arrays import Floats, Ints, Ints32, Mask, Unsigned8, Unsigne
 from periplus.model.page import APART, POSITION_CODES, TEXT_PARTS, Blocks, DateOrigin, PageDate, Part, Position
 from periplus.model.web import SiteKey, Url
 from periplus.values import frozen
+from periplus_topics.model import Order, Story, StoryPage
 
+DAY_S = 86_400.0
 TEMPLATE_PAGES = 8  # in a smaller site, boilerplate is recognised by landmarks only
 TEMPLATE_SHARE = 0.4  # a block on this share of a site's pages is boilerplate
 WORDS_MOST = 2_000  # compared per page: an article has some hundreds
@@ -31,6 +34,8 @@ _IS_TRUSTED = np.array([origin in TRUSTED_ORIGINS for origin in DATE_ORIGINS])
 _MENUS = frozenset(POSITION_CODES[position] for position in (Position.NAV, Position.HEADER, Position.FOOTER))
 _WORDS = re.compile(r"[^\W_]{2,}")
 _PARTING = re.compile(r"\s+(?:[|·•»«:]+|[-\u2013\u2014]+|::)\s+")
+
+Pair = tuple[int, int]
 
 
 @frozen
@@ -213,3 +218,119 @@ def words_of(title: str, texts: Iterable[str]) -> tuple[Unsigned32, Unsigned16]:
 @lru_cache(maxsize=65_536)
 def _hash(word: str) -> int:
     return xxhash.xxh32_intdigest(word.encode("utf-8", "surrogatepass"))
+
+
+# Pages are ordered by date; if dates do not decide (no date of its own, or the same day without an hour), a citing page
+# comes after the cited page; finally by first_seen. Each page records which of the three applied.
+
+
+def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Mapping[Pair, float]) -> Story:
+    """The story of these pages.
+
+    links: (citing, cited) indices in articles. shares: containment of pairs.
+    """
+    after = [(citing, cited) for citing, cited in links if not _is_before(articles[citing], articles[cited])]
+    order = _topological_order(articles, after)
+    place = {page: at for at, page in enumerate(order)}
+    linked = {page for pair in after for page in pair}
+    pages = tuple(
+        StoryPage(
+            article.url,
+            article.site,
+            article.title,
+            article.language,
+            article.date,
+            _order_criterion(articles, page, after, page in linked),
+        )
+        for page, article in ((page, articles[page]) for page in order)
+    )
+    return Story(
+        pages=pages,
+        links=tuple(sorted((place[citing], place[cited]) for citing, cited in links)),
+        near=_near(place, shares),
+        disordered=len(links) - len(after),
+    )
+
+
+def _span(article: Article) -> tuple[float, float] | None:
+    """Earliest and latest time of publication, by the page's own date; None without."""
+    if article.date.source not in TRUSTED_ORIGINS:
+        return None
+    return article.date.when, article.date.when + (DAY_S - 1 if article.date.whole_day else 0.0)
+
+
+def _is_before(first: Article, other: Article) -> bool:
+    """Whether one is certainly earlier, by their dates."""
+    mine, yours = _span(first), _span(other)
+    return mine is not None and yours is not None and mine[1] < yours[0]
+
+
+def _topological_order(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
+    """Topological order by citations, the earliest first; in a cycle, the earliest of all remaining."""
+    waits: dict[int, set[int]] = defaultdict(set)
+    frees: dict[int, list[int]] = defaultdict(list)
+    for citing, cited in after:
+        waits[citing].add(cited)
+        frees[cited].append(citing)
+    when = _times(articles, after)
+    keys = [(when[page], article.first_seen, article.url, page) for page, article in enumerate(articles)]
+    ready = [key for key in keys if not waits[key[3]]]
+    blocked = sorted((key for key in keys if waits[key[3]]), reverse=True)
+    heapq.heapify(ready)
+    done: set[int] = set()
+    order: list[int] = []
+    while len(order) < len(articles):
+        if not ready:
+            ready = [blocked.pop()]
+        page = heapq.heappop(ready)[3]
+        if page in done:
+            continue
+        done.add(page)
+        order.append(page)
+        for citing in frees[page]:
+            waits[citing].discard(page)
+            if not waits[citing] and citing not in done:
+                heapq.heappush(ready, keys[citing])
+    return order
+
+
+def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
+    """Latest time of publication of each page: without a date of its own, it is not later than any page
+    that cites it.
+    """
+    when = [article.date.when for article in articles]
+    cites: dict[int, list[int]] = defaultdict(list)
+    for citing, cited in after:
+        cites[citing].append(cited)
+    waiting = [(when[page], page) for page in range(len(articles))]
+    heapq.heapify(waiting)
+    while waiting:
+        time, page = heapq.heappop(waiting)
+        for cited in cites[page] if time == when[page] else ():
+            if articles[cited].date.source not in TRUSTED_ORIGINS and when[cited] > time:
+                when[cited] = time
+                heapq.heappush(waiting, (time, cited))
+    return when
+
+
+def _order_criterion(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
+    """The criterion that determined the page's position."""
+    span = _span(articles[page])
+    if span is None:
+        is_modified = articles[page].date.source is DateOrigin.LAST_MODIFIED
+        return Order.LINKS if linked else Order.DATES if is_modified else Order.FIRST_SEEN
+    others = [other for pair in after if page in pair for other in pair if other != page]
+    unsure = any(
+        (yours := _span(articles[other])) is not None and yours[0] <= span[1] and span[0] <= yours[1]
+        for other in others
+    )
+    return Order.LINKS if unsure else Order.DATES
+
+
+def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple[int, int, float], ...]:
+    """For each page that copies an earlier one, the earlier page with the greatest containment."""
+    best: dict[int, tuple[float, int]] = {}
+    for pair, share in shares.items():
+        earlier, later = sorted((place[pair[0]], place[pair[1]]))
+        best[later] = max(best.get(later, (0.0, 0)), (share, -earlier))
+    return tuple((later, -earlier, share) for later, (share, earlier) in sorted(best.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,11 +14,17 @@ from numpy.typing import NDArray
 from periplus.analyse.linkgraph import sort_distinct
 from periplus.document.digest import without_marks
 from periplus.model.arrays import Floats, Floats32, Ints, Ints32, Mask, Unsigned32
-from periplus.model.page import DateOrigin
 from periplus.model.web import Url
 from periplus.values import Watch
-from periplus_topics.analyse.articles import DATE_ORIGINS, TRUSTED_ORIGINS, Article, Articles
-from periplus_topics.model import Order, Stories, Story, StoryPage
+from periplus_topics.analyse.articles import (
+    DATE_ORIGINS,
+    DAY_S,
+    Article,
+    Articles,
+    Pair,
+    ordered_story,
+)
+from periplus_topics.model import Stories, Story
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -38,7 +44,6 @@ PAGES_AT_ONCE, WORDS_AT_ONCE = 20_000, 16_000_000  # pages per batch of vectors;
 # Pages compared with all others per batch, each of which may share text with hundreds; pairs of pages whose words are
 # compared per batch
 ROWS_AT_ONCE, PAIRS_AT_ONCE = 4_000, 20_000
-DAY_S = 86_400.0
 COPY_DAYS = 30.0  # reprints appear within days; a later page with the same title is a reprint too
 CITE_DAYS = 60.0  # citations are of new pages; older pages need shared words as well
 CUT_COSINE = 0.35  # with less common text the rare words must agree more
@@ -178,8 +183,6 @@ GAP_DAYS, STORY_DAYS = CITE_DAYS, 365.0
 COPY_CONTAINMENT, COPY_COSINE = 0.25, 0.15  # a quarter of the shorter text, and rare words in common
 # ratio to the second best story of a page with parts of several: for two stories, for more
 STANDS_OUT, STANDS_OUT_OF_MANY = 1.5, 2.0
-
-Pair = tuple[int, int]
 
 
 class Edges(NamedTuple):
@@ -432,122 +435,6 @@ def _groups(size: int, joined: Edges) -> tuple[Ints32, list[Ints]]:
     pages = np.flatnonzero((np.bincount(group) > 1)[group])
     pages = pages[np.argsort(group[pages], kind="stable")]
     return group, np.split(pages, np.flatnonzero(np.diff(group[pages])) + 1)[: len(pages)]
-
-
-# Pages are ordered by date; if dates do not decide (no date of its own, or the same day without an hour), a citing page
-# comes after the cited page; finally by first_seen. Each page records which of the three applied.
-
-
-def ordered_story(articles: Sequence[Article], links: Sequence[Pair], shares: Mapping[Pair, float]) -> Story:
-    """The story of these pages.
-
-    links: (citing, cited) indices in articles. shares: containment of pairs.
-    """
-    after = [(citing, cited) for citing, cited in links if not _is_before(articles[citing], articles[cited])]
-    order = _topological_order(articles, after)
-    place = {page: at for at, page in enumerate(order)}
-    linked = {page for pair in after for page in pair}
-    pages = tuple(
-        StoryPage(
-            article.url,
-            article.site,
-            article.title,
-            article.language,
-            article.date,
-            _order_criterion(articles, page, after, page in linked),
-        )
-        for page, article in ((page, articles[page]) for page in order)
-    )
-    return Story(
-        pages=pages,
-        links=tuple(sorted((place[citing], place[cited]) for citing, cited in links)),
-        near=_near(place, shares),
-        disordered=len(links) - len(after),
-    )
-
-
-def _span(article: Article) -> tuple[float, float] | None:
-    """Earliest and latest time of publication, by the page's own date; None without."""
-    if article.date.source not in TRUSTED_ORIGINS:
-        return None
-    return article.date.when, article.date.when + (DAY_S - 1 if article.date.whole_day else 0.0)
-
-
-def _is_before(first: Article, other: Article) -> bool:
-    """Whether one is certainly earlier, by their dates."""
-    mine, yours = _span(first), _span(other)
-    return mine is not None and yours is not None and mine[1] < yours[0]
-
-
-def _topological_order(articles: Sequence[Article], after: Sequence[Pair]) -> list[int]:
-    """Topological order by citations, the earliest first; in a cycle, the earliest of all remaining."""
-    waits: dict[int, set[int]] = defaultdict(set)
-    frees: dict[int, list[int]] = defaultdict(list)
-    for citing, cited in after:
-        waits[citing].add(cited)
-        frees[cited].append(citing)
-    when = _times(articles, after)
-    keys = [(when[page], article.first_seen, article.url, page) for page, article in enumerate(articles)]
-    ready = [key for key in keys if not waits[key[3]]]
-    blocked = sorted((key for key in keys if waits[key[3]]), reverse=True)
-    heapq.heapify(ready)
-    done: set[int] = set()
-    order: list[int] = []
-    while len(order) < len(articles):
-        if not ready:
-            ready = [blocked.pop()]
-        page = heapq.heappop(ready)[3]
-        if page in done:
-            continue
-        done.add(page)
-        order.append(page)
-        for citing in frees[page]:
-            waits[citing].discard(page)
-            if not waits[citing] and citing not in done:
-                heapq.heappush(ready, keys[citing])
-    return order
-
-
-def _times(articles: Sequence[Article], after: Sequence[Pair]) -> list[float]:
-    """Latest time of publication of each page: without a date of its own, it is not later than any page
-    that cites it.
-    """
-    when = [article.date.when for article in articles]
-    cites: dict[int, list[int]] = defaultdict(list)
-    for citing, cited in after:
-        cites[citing].append(cited)
-    waiting = [(when[page], page) for page in range(len(articles))]
-    heapq.heapify(waiting)
-    while waiting:
-        time, page = heapq.heappop(waiting)
-        for cited in cites[page] if time == when[page] else ():
-            if articles[cited].date.source not in TRUSTED_ORIGINS and when[cited] > time:
-                when[cited] = time
-                heapq.heappush(waiting, (time, cited))
-    return when
-
-
-def _order_criterion(articles: Sequence[Article], page: int, after: Sequence[Pair], linked: bool) -> Order:
-    """The criterion that determined the page's position."""
-    span = _span(articles[page])
-    if span is None:
-        is_modified = articles[page].date.source is DateOrigin.LAST_MODIFIED
-        return Order.LINKS if linked else Order.DATES if is_modified else Order.FIRST_SEEN
-    others = [other for pair in after if page in pair for other in pair if other != page]
-    unsure = any(
-        (yours := _span(articles[other])) is not None and yours[0] <= span[1] and span[0] <= yours[1]
-        for other in others
-    )
-    return Order.LINKS if unsure else Order.DATES
-
-
-def _near(place: Mapping[int, int], shares: Mapping[Pair, float]) -> tuple[tuple[int, int, float], ...]:
-    """For each page that copies an earlier one, the earlier page with the greatest containment."""
-    best: dict[int, tuple[float, int]] = {}
-    for pair, share in shares.items():
-        earlier, later = sorted((place[pair[0]], place[pair[1]]))
-        best[later] = max(best.get(later, (0.0, 0)), (share, -earlier))
-    return tuple((later, -earlier, share) for later, (share, earlier) in sorted(best.items()))
 
 
 # Pages that share text, confirmed by rare words and by dates or titles, are copies; a page that links to another site's

@@ -9,7 +9,6 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from periplus_topics import store as portal_rows
 from periplus_topics.analyse.edition import Selection, selection, without_sites
 from periplus_topics.api.keywords import describe_entries
 from periplus_topics.api.stories import ReadingRequest, choose_sites, store_stories, stories_and_state
-from periplus_topics.api.topics import judge_of, text_of_page
+from periplus_topics.api.topics import relevance_of
 from periplus_topics.model import (
     Decisions,
     Edition,
@@ -38,7 +37,6 @@ from periplus_topics.model import (
     Portal,
     PortalSite,
     Stories,
-    Story,
     cascades_of_stories,
 )
 from periplus_topics.present.portal import picture_type, portal_files
@@ -46,7 +44,6 @@ from periplus_topics.present.stories import edition_values
 from periplus_topics.store import when_stored, write_file
 
 MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever replaced or deleted
-JUDGE_BATCH_PAGES = 500  # pages whose texts are in memory at a time
 PICTURE_BEGIN = 16  # bytes that identify the image format
 PICTURE_BYTES = 2_000_000  # limit for an editor's picture
 FOLDER = "portals"  # within the collection's folder
@@ -136,24 +133,6 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
         (folder / path).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # its folder, if empty
             (folder / path).parent.rmdir()
-
-
-def relevance_of(
-    connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]
-) -> dict[Url, float]:
-    """Probability that each page of the stories belongs to the topic, 0 to 1.
-
-    Raises UsageError for an unknown topic.
-    """
-    judge = judge_of(folder, topic)
-    ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
-    pages = SqliteReader(connection).page_blocks(ids)
-    scores: dict[Url, float] = {}
-    while batch := list(islice(pages, JUDGE_BATCH_PAGES)):
-        scores |= zip(
-            [page.url for page in batch], judge.judge([text_of_page(page) for page in batch]).tolist(), strict=True
-        )
-    return scores
 
 
 def sites_for(

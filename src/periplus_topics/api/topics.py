@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,7 @@ from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import Place, Watch, frozen
 from periplus_topics.analyse.judging import content_text, topic_text
-from periplus_topics.model import Example, PageJudgement, Topic
+from periplus_topics.model import Example, PageJudgement, Story, Topic
 from periplus_topics.store import when_stored, write_file
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ FOLDER = "topics"
 BACKGROUND = 2_000  # unselected pages used for the distribution of scores; with more, the median is the same
 # unlabelled pages used as negatives per positive example, if no negatives are given; more do not help
 AS_NEGATIVES = 5
+JUDGE_BATCH_PAGES = 500  # pages whose texts are in memory at a time
 BEGINNING_CHARS = 300  # shown of a page
 _NAME = re.compile(r"\w[\w-]{0,63}")
 
@@ -483,3 +485,21 @@ def stored_judgements(folder: Path, topic: str) -> Iterator[JudgedPage]:
 def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:
     """Changes when pages are classified or labelled."""
     return when_stored(judged_file(folder, topic)), when_stored(folder / FOLDER / f"{topic}.labels.jsonl")
+
+
+def relevance_of(
+    connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]
+) -> dict[Url, float]:
+    """Probability that each page of the stories belongs to the topic, 0 to 1.
+
+    Raises UsageError for an unknown topic.
+    """
+    judge = judge_of(folder, topic)
+    ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
+    pages = SqliteReader(connection).page_blocks(ids)
+    scores: dict[Url, float] = {}
+    while batch := list(islice(pages, JUDGE_BATCH_PAGES)):
+        scores |= zip(
+            [page.url for page in batch], judge.judge([text_of_page(page) for page in batch]).tolist(), strict=True
+        )
+    return scores

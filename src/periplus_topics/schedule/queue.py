@@ -313,11 +313,10 @@ class PageQueue:
 
 WEIGHED, WAITS = "weighed", "waits"
 _QUEUES: dict[str, Callable[[], TopicalQueue]] = {WEIGHED: PageQueue, WAITS: SiteWaits}
-NAMES = tuple(_QUEUES)
 
 
 def make_queue(name: str) -> TopicalQueue:
-    """An empty queue. Raises UsageError for a name that is not in NAMES."""
-    if name not in NAMES:
-        raise UsageError(f"There is no order {name}. Orders: {', '.join(NAMES)}.")
+    """An empty queue. Raises UsageError for a name that is not in _QUEUES."""
+    if name not in _QUEUES:
+        raise UsageError(f"There is no order {name}. Orders: {', '.join(_QUEUES)}.")
     return _QUEUES[name]()

@@ -73,9 +73,6 @@ FROM page_links p JOIN json_each(p.words) w;
 """
 
 
-SCHEMA = TABLE + VIEW
-
-
 def new_rows(page: NewLinks, now: float) -> Iterator[Row]:
     """Rows for a page without stored links."""
     return map(_pack, page_links.new_rows(page, now))

@@ -270,7 +270,8 @@ def build(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     tables = (
         SCHEMA_TABLES,
-        page_links.SCHEMA,
+        page_links.TABLE,
+        page_links.VIEW,
         _TRAP_TABLES,
         HISTORY,
         _EVIDENCE_TABLES,
