@@ -286,6 +286,12 @@ def drop(connection: Connection, collection: str) -> None:
         connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(collection)))
 
 
+def count_values(connection: Connection) -> None:
+    """Gathers the statistics from which statements are planned, before the server does so by itself."""
+    for table in _tables(connection, KINDS.keys()):
+        connection.execute(sql.SQL("ANALYZE {}").format(table))
+
+
 def shrink(connection: Connection) -> None:
     """Rewrites the collection's tables without deleted rows. Call it outside a transaction."""
     for table in _tables(connection, KINDS.keys()):

@@ -282,7 +282,7 @@ _campaign_options = options(
         "Page budget of all runs together; 0: no limit (then --max-time is the budget).",
         click.IntRange(0),
     ),
-    option("--rule", "Rule that chooses the next site: scout (ours), r1, r2:N, r3:M, quantum:N."),
+    option("--rule", "Rule that chooses the next site: scout (ours), r1, r2:N, r3:M, raw-ucb, quantum:N."),
     option("--within", "Order of the pages of a site. Default: learned, up to 1,000 sites.", ("breadth", "learned")),
     option("--seed", "The same seed gives the same choices.", int),
     option(

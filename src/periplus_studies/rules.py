@@ -36,6 +36,7 @@ _BY_SITE = ("pages", "links", "faded", "faded_pages")
 CLICK_LINKS = frozenset({LinkKind.ANCHOR, LinkKind.AREA})
 PAGES_PER_SITE = 200  # the budget if none is given: that of the published runs
 EPSILON_LINKS = 0.1  # added to the sums, so that the first means are not 0
+RAW_WIDTH = 0.3  # of the bounds of `raw_ucb`, in standard deviations: 1 explores too much
 LEAST_POWER = 0.05  # closer to 0, the power mean is numerically the geometric mean
 FEATURE_PAGES = 20.0  # weight of the prior of the forecasts, in pages
 # Fitted by an evolution strategy on other worlds and manuals than the reported ones (docs/rules-of-choice.md).
@@ -231,6 +232,26 @@ def ucb1(yields: Yields, _: np.random.Generator) -> Floats:
     return yields.means / greatest + np.sqrt(2 * np.log(np.maximum(yields.asked, 1))[:, None] / times)
 
 
+def raw_ucb() -> ChoiceRule:
+    """RAW-UCB (Seznec and others 2020) over the fading means of `Yields` in place of sliding windows."""
+    return ChoiceRule("raw-ucb", _least_bound, drifts=True)
+
+
+def _least_bound(yields: Yields, _: np.random.Generator) -> Floats:
+    mean, unevenness = _mean_and_unevenness(yields)
+    width = RAW_WIDTH * np.sqrt(2 * mean * unevenness * np.log(yields.asked + 1.0))[:, None, None]
+    sums, pages = _histories(yields)
+    pages = np.maximum(pages, 1)
+    bounds: Floats = (sums / pages + width / np.sqrt(pages)).min(axis=2)
+    return bounds
+
+
+def _histories(yields: Yields) -> tuple[Floats, Floats]:
+    """(rewards, pages) of each site, faded by each of MEMORIES and, last, in full."""
+    sums = np.concatenate([yields.faded, yields.links[:, :, None]], axis=2)
+    return sums, np.concatenate([yields.faded_pages, yields.pages[:, :, None]], axis=2)
+
+
 # Our rule: one formula for all kinds of sites; its parameters are set from the pages read so far.
 #
 # The promise of a site is a power mean of upper confidence bounds: of its fading means over 4 to 256 pages and of its
@@ -259,8 +280,8 @@ def _promise(yields: Yields, budget: int) -> Floats:
     power = setting[:, 2, None, None]
     power = np.where(np.abs(power) < LEAST_POWER, LEAST_POWER, power)
     weights = np.exp(setting[:, None, 5:10])
-    sums = np.concatenate([yields.faded, yields.links[:, :, None]], axis=2)
-    pages = np.concatenate([yields.faded_pages, yields.pages[:, :, None]], axis=2) + prior[:, :, None]
+    sums, pages = _histories(yields)
+    pages = pages + prior[:, :, None]
     means = (sums / mean[:, None, None] + prior[:, :, None]) / pages  # relative to the mean of all pages
     spread = bound * np.sqrt((unevenness + EPSILON_LINKS) / mean * np.log(yields.asked + 1.0))[:, None]
     bounds = power * np.log(means + spread[:, :, None] * np.sqrt(means / pages) + 1e-9)
@@ -303,6 +324,7 @@ RULES: dict[str, tuple[str, _Maker]] = {
     "r1": ("The same number of pages of each site, the rest on the best site.", r1),
     "r2": ("Blocks of 20 pages of the site with the greatest mean so far.", lambda *_: r2()),
     "r3": ("UCB1 over the greatest yield so far.", lambda *_: r3()),
+    "raw-ucb": ("The least bound of fading means over 4 to 256 pages and of all.", lambda *_: raw_ucb()),
     "quantum": ("Round robin with 50 pages of each site.", lambda *_: quantum()),
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 FILE_LINES = 701
-FUNCTION_LINES = 60
+FUNCTION_LINES = 61
 TEST_FUNCTION_LINES = 70
 SHORT_FUNCTION_LINES = 40
 SHORT_SHARE = 0.9  # share of functions shorter than SHORT_FUNCTION_LINES

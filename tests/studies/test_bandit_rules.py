@@ -9,7 +9,7 @@ import pytest
 
 from periplus.model.frontier import ReadyHost
 from periplus.model.web import HostKey, SiteKey
-from periplus_studies.rules import ChoiceRule, Novelty, SitePolicy, Yields, quantum, r1, r2, r3
+from periplus_studies.rules import ChoiceRule, Novelty, SitePolicy, Yields, quantum, r1, r2, r3, raw_ucb
 
 THREE = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0], [0, 2, 1, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 5, 5, 5, 5, 5, 5, 5]]
 
@@ -84,6 +84,23 @@ def test_r3_scores_follow_the_published_formula():
     yields = yields_after([1, 0, 0], [0, 2])
     bonus = [math.sqrt(2 * math.log(5) / 3), math.sqrt(2 * math.log(5) / 2)]
     assert scores(r3(), yields) == pytest.approx([(1 / 3) / 2 + bonus[0], 1 / 2 + bonus[1]])
+
+
+def test_raw_ucb_leaves_a_site_whose_last_pages_yielded_nothing():
+    """Both sites have the same mean. The fading mean over 4 pages bounds the score of the site that ran dry."""
+    dry, fresh = scores(raw_ucb(), yields_after([2] * 32 + [0] * 32, [0] * 32 + [2] * 32))
+    assert dry < 0.6 < fresh
+
+
+def test_raw_ucb_is_the_least_bound_of_all_memories():
+    """The pages of each memory are faded like its rewards: 1 + 3/4 + 9/16 for a memory of 4 pages."""
+    yields = yields_after([5, 0, 1])
+    faded = [(1 + 5 * keep**2) / (1 + keep + keep**2) for keep in (3 / 4, 15 / 16, 63 / 64, 255 / 256)]
+    pages = [1 + keep + keep**2 for keep in (3 / 4, 15 / 16, 63 / 64, 255 / 256)]
+    mean = (6 + 0.1) / 4  # with the first links added and one page more, as in all rules of ours
+    width = 0.3 * math.sqrt(2 * (26 / 4 - mean**2) * math.log(4))
+    bounds = [value + width / math.sqrt(count) for value, count in zip([*faded, 2], [*pages, 3], strict=True)]
+    assert scores(raw_ucb(), yields) == pytest.approx([min(bounds)])
 
 
 def test_the_quantum_gives_each_site_its_share_in_turn():

@@ -60,7 +60,7 @@ def duplicates(reader: CollectionReader, site: str = "", near: float = NEAR, wat
         pages, unmarked = text_rows.tally(reader, site_id)
         groups = duplicate_groups(reader, site_id, near, watch)
     notes = []
-    if unmarked and near < 1.0:
+    if unmarked and near < 1.0 and not reader.statements.dialect.has_shards:  # a database has no place for marks
         notes.append(
             f"The content of {unmarked:,} pages was marked for this result only; `periplus index` stores the marks."
         )
