@@ -172,8 +172,7 @@ def map_text(tree: MapNode, facts: PageColumns, *, width: int = 100, ascii_only:
     tree: folded by analyse.linkgraph.map_tree. width: columns of the terminal; under 60 the bars are left out.
     ascii_only: for outputs that cannot carry box-drawing signs; names are then written with `?` for other signs.
     """
-    boxes = ("|- ", "`- ", "|  ", " #", "~") if ascii_only else ("├─ ", "└─ ", "│  ", EIGHTHS, "…")
-    signs = _Signs(*boxes)
+    signs = _Signs(*(("|- ", "`- ", "|  ", " #", "~") if ascii_only else ("├─ ", "└─ ", "│  ", EIGHTHS, "…")))
     bar_cells = BAR_CELLS if width >= 60 else 0
     score_cells = bar_cells + 5
     count_cells = max(5, len(number(tree.pages)))
