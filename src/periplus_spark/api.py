@@ -336,6 +336,8 @@ def _compute(task: StageTask, digest: str, name: str, engine: Engine) -> None:
     notes = tuple(table_note(task.out, name, columns) for name, columns in task.stage.tables.items())
     asked = parameters_of(task.stage, task.order)
     write_manifest(task.out, Manifest(task.stage.name, VERSION, time.time(), inputs, asked, notes))
+    if not is_whole(folder):
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
     with contextlib.suppress(OSError):  # another process has finished the stage
         task.out.rename(folder)
     shutil.rmtree(task.out, ignore_errors=True)

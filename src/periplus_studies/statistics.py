@@ -104,7 +104,7 @@ def wif_estimates(fragment: WebFragment, documents: Floats, *, own: bool) -> tup
     total, below, above, seen = sums
     above = above + none.sum() - (0 if own else none[:chosen])
     sizes = np.maximum(documents[:chosen], 1)
-    rows = (total, np.maximum(total - np.sqrt(below), seen), total + np.sqrt(np.maximum(above, 0)))
+    rows = (total, np.maximum(total - np.sqrt(np.maximum(below, 0)), seen), total + np.sqrt(np.maximum(above, 0)))
     return tuple(Estimate(*row) for row in zip(*((row / sizes).tolist() for row in rows), strict=True))
 
 

@@ -21,7 +21,7 @@ from periplus.store.sqlite.frontier import FolderHome
 from periplus.urls.canonical import url_id
 from periplus_spark import files as dataset_files
 from periplus_spark.dataset import MANIFEST, TABLES, manifest_of
-from periplus_spark.datasets import export_dataset
+from periplus_spark.datasets import ExportParts, export_dataset
 from stored import page, stored
 
 SITE = {
@@ -170,9 +170,8 @@ def test_an_empty_collection_has_empty_tables(tmp_path):
 
 
 def test_large_tables_have_several_parts(folder, exported, tmp_path, monkeypatch):
-    monkeypatch.setattr("periplus_spark.datasets.PART_URLS", 2)
     monkeypatch.setattr(dataset_files, "GROUP_ROWS", 2)
-    manifest = export_dataset(folder, tmp_path / "many", 1.0)
+    manifest = export_dataset(folder, tmp_path / "many", 1.0, parts=ExportParts(urls=2))
     links = next(table for table in manifest.tables if table.name == "links")
     assert [part.rows for part in links.parts] == [3, 1, 3]
     assert rows_of(tmp_path / "many", "links") == rows_of(exported, "links")

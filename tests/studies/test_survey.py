@@ -58,7 +58,7 @@ def test_several_pages_at_once_keep_the_budget_and_the_politeness(tmp_path, serv
 
 def test_the_budget_may_be_a_time(tmp_path, server):
     _, end = ran(tmp_path / "c", server, campaign(server, pages=0), delay_s=0.1, max_time_s=0.6)
-    assert (end.state, end.note) == ("stopped", "max-time 0.6 s is over") and 3 <= end.counts.fetched < 3 * PAGES
+    assert (end.state, end.note) == ("stopped", "max-time 0.6 s is over") and end.counts.fetched < 3 * PAGES
 
 
 @pytest.mark.parametrize(("item", "of_rich"), [("page", 8), ("host", 8), ("domain", 4)])
