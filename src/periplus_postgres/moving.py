@@ -188,7 +188,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
             _name_left_behind(folder_rows.foreign_tables(connection))
             sent = _copy_to_database(connection, target, address, rules, watch)
             rows = {name: total.rows for name, total in sent.items()}
-            schema.count_values(target)
+            schema.gather_statistics(target)
         with writing(folder) as own:
             collection_runs.mark(SqliteStatements(own), str(address))
         put_note(PostgresStatements(target), MOVING, "")

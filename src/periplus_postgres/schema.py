@@ -286,8 +286,8 @@ def drop(connection: Connection, collection: str) -> None:
         connection.execute(sql.SQL("DROP SCHEMA {}").format(sql.Identifier(collection)))
 
 
-def count_values(connection: Connection) -> None:
-    """Gathers the statistics from which statements are planned, before the server does so by itself."""
+def gather_statistics(connection: Connection) -> None:
+    """Gathers what statements are planned from. The server would do so by itself, but later."""
     for table in _tables(connection, KINDS.keys()):
         connection.execute(sql.SQL("ANALYZE {}").format(table))
 

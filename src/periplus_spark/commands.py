@@ -13,7 +13,6 @@ import click
 
 from periplus.cli.options import FOLDER, option, output_option, place_option, write_output
 from periplus.errors import UsageError
-from periplus.extras import extra_needed
 from periplus.present.tables import align
 from periplus.present.wording import count_of, number, utc
 from periplus.values import Place
@@ -119,9 +118,6 @@ def parquet(place: Place, folder: Path, texts: bool, parts: int | None, workers:
     from periplus.cli.progress import Watch
     from periplus_spark.datasets import ExportParts, export_dataset
 
-    with extra_needed():  # before the folder is made
-        import pyarrow  # noqa: F401
-
     watch = Watch()
     done = export_dataset(
         place,
@@ -147,7 +143,7 @@ def snapshot(place: Place, folder: Path | None, texts: bool, workers: int) -> No
 
     FOLDER is noted in the collection, so that it is named once. A later snapshot writes only the parts that changed and
     links the others to those of the one before; older snapshots can be deleted. Killed, the same command goes on.
-    Results of `analyse` are beside the snapshot, where the next who asks the same finds them.
+    Results of `analyse` are beside the snapshot, where others with the same parameters find them.
 
     \b
     periplus snapshot /shared/web -c 'postgresql://me@db/crawls?collection=web' --texts --workers 4

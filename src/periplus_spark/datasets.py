@@ -24,6 +24,7 @@ from periplus.api.homes import name_of, place_at, results_of
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
+from periplus.present.writers import parquet_module
 from periplus.settings import VERSION
 from periplus.store.sqlite.schema import WriteLock
 from periplus.values import Place, fields_of, frozen
@@ -185,8 +186,9 @@ def export_dataset(
     parts show one snapshot; in a continued export, each attempt has its own. after: an earlier export, whose URLs keep
     their numbers: parts without changes are hard links to its files, and new URLs are in further parts.
 
-    Raises NoCollection, StoreError, UsageError for a folder that is not empty. A kill leaves no manifest.
+    Raises NoCollection, StoreError, UsageError for a folder that is not empty, or without pyarrow. A kill leaves no manifest.
     """
+    parquet_module()  # before the folder is made
     require_free(into)
     count, workers, after, part_urls = ExportParts(*parts)
     with contextlib.ExitStack() as stack:

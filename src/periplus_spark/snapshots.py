@@ -34,7 +34,7 @@ from periplus_spark.files import is_whole, manifest_in, part_paths
 # NUMBER.results. Those of the same parameters are found there by `api.compute`.
 
 SNAPSHOT = "snapshot"  # key of a collection's note: the folder with its snapshots
-SNAPSHOT_URLS = 50_000  # URLs per part: a change writes the part anew
+SNAPSHOT_URLS = 50_000  # URLs per part: a part with a change is written again
 LOCK = "lock"  # file in that folder, locked by the process that writes a snapshot
 SQL_MEMORY = "500MB"
 SQL_ROWS = 1_000  # rows fetched at a time
@@ -96,7 +96,7 @@ def write_snapshot(
         noted, records, urls = reader.note(SNAPSHOT), reader.runs(), reader.count_urls()
     where = (into or Path(noted)).absolute()
     if not (into or noted):
-        raise UsageError("name a folder for the snapshots, which everybody who reads the collection can read")
+        raise UsageError("name a folder for the snapshots that all readers of the collection can read")
     with _alone_in(where):
         last = _newest(where)
         manifest = manifest_in(last) if last else None

@@ -447,12 +447,9 @@ def _fragments(
         find = _places_of_page(reader, contents, ends.get(target, target))
         if find is None:
             find = looks.get(evidence.way(target).end, {}).get if evidence is not None else _NO_PLACES.get
-        verdicts: dict[str, FragmentVerdict | None] = {}  # many pages link to one place
         for source, _, kind, position, fragments in rows:
             for fragment in fragments.split(" "):
-                if fragment not in verdicts:
-                    verdicts[fragment] = find(fragment)
-                verdict = verdicts[fragment]
+                verdict = find(fragment)
                 if verdict in _ABSENT and (row := _row_of(links, source, target, kind, position)) >= 0:
                     yield row, fragment, verdict
 
