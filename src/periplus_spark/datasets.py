@@ -186,7 +186,7 @@ def export_dataset(
     parts show one snapshot; in a continued export, each attempt has its own. after: an earlier export, whose URLs keep
     their numbers: parts without changes are hard links to its files, and new URLs are in further parts.
 
-    Raises NoCollection, StoreError, UsageError for a folder that is not empty, or without pyarrow. A kill leaves no manifest.
+    Raises NoCollection, StoreError, UsageError for a full folder or without pyarrow. A kill leaves no manifest.
     """
     parquet_module()  # before the folder is made
     require_free(into)
