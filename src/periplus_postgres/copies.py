@@ -106,10 +106,9 @@ def brought_up(address: Address, watch: Watch) -> Iterator[tuple[Connection, Pat
             yield database, folder
 
 
-def index_folder(address: Address) -> Path:
-    """Folder of the local copy of the shared search index, which searches use without a copy of the collection. It
-    counts towards the size limit of copies. Raises StoreError.
-    """
+def cache_folder(place: Address | str) -> Path:
+    """Folder for computed data of a collection in a database, such as the search index. Raises StoreError."""
+    address = address_of(place)
     home = _home(address)
     with _translate_write_errors(home):
         if not home.exists():

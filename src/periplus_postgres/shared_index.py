@@ -41,7 +41,7 @@ from periplus.store.sqlite.schema import WriteLock, file_number
 from periplus.values import frozen
 from periplus_postgres import index_place
 from periplus_postgres.address import Address, address_of
-from periplus_postgres.copies import index_folder
+from periplus_postgres.copies import cache_folder
 from periplus_postgres.published import (
     PublishedFile,
     PublishedSet,
@@ -376,7 +376,7 @@ def search_source(name: str, place: str, limit_s: float) -> Iterator[SearchedCol
     address = address_of(place)
     with open_reader(place, limit_s) as reader:
         where = address.index or reader.note("index")
-        shared = SharedIndex(index_folder(address), address, where)
+        shared = SharedIndex(cache_folder(address), address, where)
         try:
             publication = at_hand(shared, INDEX, index.FOLDER) if where else None
         except StoreError as error:

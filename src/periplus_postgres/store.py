@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
 
 _PLACES = {  # of the other functions, which are imported when they are called
+    "cache_folder": "copies:cache_folder",
     "changing": "following:alone",
     "clear": "collection:clear",
     "collection": "collection:DatabaseCollection",

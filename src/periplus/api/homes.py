@@ -48,6 +48,9 @@ class CollectionStore(Protocol):
     def reader(self, place: Any) -> CollectionReader:
         """The reader of a collection, to be closed by the caller."""
 
+    def cache_folder(self, place: Any) -> Path:
+        """Folder for computed data: the collection's own, or one in the user's cache for a collection in a database."""
+
     def folder(self, place: Any, watch: Watch) -> Path:
         """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database."""
 
@@ -81,6 +84,9 @@ class FolderStore:
         from periplus.store.sqlite.listing import SqliteReader  # readers of a database do without it
 
         return SqliteReader.of(place)
+
+    def cache_folder(self, place: Path) -> Path:
+        return place
 
     def folder(self, place: Path, watch: Watch) -> Path:
         return place
@@ -308,6 +314,12 @@ def folder_of(place: Place, watch: Watch | None = None) -> Path:
     if isinstance(where, str):
         _ADDRESSES[folder] = where
     return folder
+
+
+def cache_folder(place: Place) -> Path:
+    """See `CollectionStore.cache_folder`. Raises as `open_reader`."""
+    where = place_at(place)
+    return store_of(where).cache_folder(where)
 
 
 def address_of_copy(folder: Path) -> str:
