@@ -71,38 +71,39 @@ class FolderFiles:
         return sorted(filter(is_user_file, names))
 
     def read(self, name: str) -> bytes | None:
-        path = self._path(name)
-        with _translate_errors(path, "read"), contextlib.suppress(FileNotFoundError):
+        with self._path(name) as path, contextlib.suppress(FileNotFoundError):
             return path.read_bytes()
         return None
 
     def changed_s(self, name: str) -> float:
-        with contextlib.suppress(OSError):
-            return self._path(name).stat().st_mtime
+        with self._path(name) as path, contextlib.suppress(FileNotFoundError):
+            return path.stat().st_mtime
         return 0.0
 
     def write(self, name: str, data: bytes) -> None:
-        path = self._path(name)
-        with _translate_errors(path, "written"):
+        with self._path(name) as path:
             path.parent.mkdir(0o700, exist_ok=True)
             replace_file(path, data)
 
     def append(self, name: str, data: bytes) -> None:
-        path = self._path(name)
-        with _translate_errors(path, "written"):
+        with self._path(name) as path:
             path.parent.mkdir(0o700, exist_ok=True)
             with path.open("ab") as file:
                 file.write(data)
 
     def remove(self, name: str) -> bool:
-        path = self._path(name)
-        with _translate_errors(path, "deleted"):
-            is_there = path.exists()
-            path.unlink(missing_ok=True)
-        return is_there
+        with self._path(name) as path, contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            return True
+        return False
 
-    def _path(self, name: str) -> Path:
-        return self._folder / checked_file(name)
+    @contextlib.contextmanager
+    def _path(self, name: str) -> Iterator[Path]:
+        path = self._folder / checked_file(name)
+        try:
+            yield path
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read or written: {error.strerror}") from None
 
 
 def checked_file(name: str) -> str:
@@ -110,11 +111,3 @@ def checked_file(name: str) -> str:
     if not is_user_file(name):
         raise UsageError(f"{name!r} is not the name of a user's file in a collection")
     return name
-
-
-@contextlib.contextmanager
-def _translate_errors(path: Path, what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"{path} cannot be {what}: {error.strerror}") from None
