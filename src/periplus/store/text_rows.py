@@ -286,7 +286,8 @@ def content_links(reader: CollectionReader, site: SiteKey, sources: Sequence[Url
 def charsets(reader: CollectionReader, site: SiteKey, ids: Sequence[UrlId]) -> dict[UrlId, str]:
     """Charset that each of these pages of a site is decoded with; may be empty."""
     dialect = reader.statements.dialect
-    find = f"SELECT p.url_id, coalesce(p.charset, '') FROM page p WHERE {dialect.anywhere('p', site)}p.url_id {dialect.among}"
+    where = f"{dialect.anywhere('p', site)}p.url_id {dialect.among}"
+    find = f"SELECT p.url_id, coalesce(p.charset, '') FROM page p WHERE {where}"
     return dict(reader.statements.rows(find, (dialect.list_value(ids),)))
 
 

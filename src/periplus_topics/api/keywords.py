@@ -13,8 +13,7 @@ from pathlib import Path
 
 from xxhash import xxh3_64_intdigest
 
-from periplus.api.collection import Collection
-from periplus.api.homes import folder_of
+from periplus.api.functions import open_collection
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.web import SiteKey, Url, UrlId
@@ -178,7 +177,7 @@ def describe_entries(
 ) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance.
 
-    Descriptions for one state of the collection are cached in a file of its folder, which is rewritten at the end if
+    Descriptions for one state of the collection are cached in a file of the folder, which is rewritten at the end if
     any was added. state: the state in which the stories were found.
     """
     file = folder / column_files.ENTRIES if moment_of(reader) == state.moment else None
@@ -290,7 +289,7 @@ def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str])
 
 
 def keywords(
-    folder: Path | str,
+    place: Path | str,
     *targets: str,
     query: str | None = None,
     most: int = 10,
@@ -298,6 +297,6 @@ def keywords(
     watch: Callable[[int], None] = lambda pages: None,
 ) -> KeywordList:
     """Keywords of a site, of pages or of search results: see `Collection.keywords`. Raises UsageError, NoCollection."""
-    with Collection(folder_of(folder)) as collection:
+    with open_collection(place) as collection:
         result: KeywordList = collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
     return result

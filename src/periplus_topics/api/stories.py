@@ -263,20 +263,20 @@ def influence(
 # Stored stories: `results/stories.json` has the format of `periplus stories --json`.
 
 
-def stories_file(folder: Path) -> Path:
-    return folder / "results" / "stories.json"
+def stories_file(place: Place) -> Path:
+    return cache_folder(place) / "results" / "stories.json"
 
 
-def store_stories(folder: Path, stories: Stories) -> Path:
+def store_stories(place: Place, stories: Stories) -> Path:
     """Replaces the stored stories."""
     out = StringIO()
     write_stories_json(stories, out)
-    return write_file(stories_file(folder), out.getvalue())
+    return write_file(stories_file(place), out.getvalue())
 
 
-def stored_stories(folder: Path) -> Stories | None:
+def stored_stories(place: Place) -> Stories | None:
     """The stored stories, or None. Raises StoreError for a damaged file."""
-    file = stories_file(folder)
+    file = stories_file(place)
     try:
         stamp = file.stat().st_mtime_ns
     except FileNotFoundError:
@@ -317,9 +317,9 @@ def _story(columns: dict[str, list[dict[str, str]]]) -> Story:
     return Story(pages, links, near, int(str(columns["disordered_links"])))
 
 
-def stored_story(folder: Path, number: int) -> Story:
+def stored_story(place: Place, number: int) -> Story:
     """A stored story by number, from 1. Raises UsageError."""
-    latest = stored_stories(folder)
+    latest = stored_stories(place)
     stories = latest.stories if latest else ()
     if not 1 <= number <= len(stories):
         raise UsageError(f"no story {number}: {len(stories) or 'none'} {'were' if latest else 'was'} found")
