@@ -1,12 +1,22 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and files of users in a collection's folder."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Final
 
-from periplus.errors import UsageError
+from periplus.errors import StoreError, UsageError
+
+FILES: Final = tuple(
+    f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
+)
+"""Files of a collection that are made at the request of a user; a database stores them in the table `file`."""
+_NAME: Final = re.compile(r"topics/\w[\w.-]*")
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -43,3 +53,61 @@ def read_rules(path: Path) -> str:
         return ""
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}") from None
+
+
+def is_user_file(name: str) -> bool:
+    """Whether the name is one of FILES. Any user of a database may have written other names to its table."""
+    return bool(_NAME.fullmatch(name)) and any(fnmatchcase(name, pattern) for pattern in FILES)
+
+
+class FolderFiles:
+    """`api.homes.UserFiles` of a collection in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def names(self, pattern: str) -> list[str]:
+        names = [path.relative_to(self._folder).as_posix() for path in self._folder.glob(pattern)]
+        return sorted(filter(is_user_file, names))
+
+    def read(self, name: str) -> bytes | None:
+        with self._path(name) as path, contextlib.suppress(FileNotFoundError):
+            return path.read_bytes()
+        return None
+
+    def changed_s(self, name: str) -> float:
+        with self._path(name) as path, contextlib.suppress(FileNotFoundError):
+            return path.stat().st_mtime
+        return 0.0
+
+    def write(self, name: str, data: bytes) -> None:
+        with self._path(name) as path:
+            path.parent.mkdir(0o700, exist_ok=True)
+            replace_file(path, data)
+
+    def append(self, name: str, data: bytes) -> None:
+        with self._path(name) as path:
+            path.parent.mkdir(0o700, exist_ok=True)
+            with path.open("ab") as file:
+                file.write(data)
+
+    def remove(self, name: str) -> bool:
+        with self._path(name) as path, contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            return True
+        return False
+
+    @contextlib.contextmanager
+    def _path(self, name: str) -> Iterator[Path]:
+        path = self._folder / checked_file(name)
+        try:
+            yield path
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read or written: {error.strerror}") from None
+
+
+def checked_file(name: str) -> str:
+    """Returns the name. Raises UsageError if it is none of FILES."""
+    if not is_user_file(name):
+        raise UsageError(f"{name!r} is not the name of a user's file in a collection")
+    return name

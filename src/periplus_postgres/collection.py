@@ -1,21 +1,25 @@
-"""The reader of a collection in a database, and its deletion and checks."""
+"""The reader of a collection in a database, the files of its users, and its deletion and checks."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from periplus.api.collection import Collection
 from periplus.api.homes import folder_of, home_of, reader_of
 from periplus.errors import UsageError
+from periplus.files import checked_file, is_user_file
 from periplus.model.collection import SegmentState
+from periplus.store import runs
 from periplus_postgres.address import Address, address_of
 
 if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that connect
     from periplus.api.searching import Search
+    from periplus.store.statements import Statements
     from periplus_postgres.connection import Connection
 
 
@@ -56,6 +60,61 @@ class DatabaseCollection(Collection):
 
         with open_search({"": self._text}, self._limit_s, lambda place: self.folder) as search:
             yield search
+
+
+_ADD_FILE = (
+    "INSERT INTO file VALUES (?, ?, ?)"
+    " ON CONFLICT (name) DO UPDATE SET data = {} excluded.data, changed = excluded.changed"
+)
+
+
+class DatabaseFiles:
+    """`api.homes.UserFiles` of a collection in a database: rows of the table `file`, with changes in nanoseconds of its
+    server's clock. Changes are not counted (`notes.count_change`), since versions of a collection include this table.
+    """
+
+    def __init__(self, place: str) -> None:
+        from periplus_postgres.frontier import DatabaseHome
+
+        self._home = DatabaseHome(place)
+
+    def names(self, pattern: str) -> list[str]:
+        names = [
+            str(name) for (name,) in self._home.change(lambda statements: statements.rows("SELECT name FROM file"))
+        ]
+        return sorted(name for name in names if is_user_file(name) and fnmatchcase(name, pattern))
+
+    def read(self, name: str) -> bytes | None:
+        data: bytes | None = self._value("data", name)
+        return data
+
+    def changed_s(self, name: str) -> float:
+        return (self._value("changed", name) or 0) / 1e9
+
+    def _value(self, column: str, name: str) -> Any:
+        find, key = f"SELECT {column} FROM file WHERE name = ?", (checked_file(name),)
+        rows = self._home.change(lambda statements: statements.rows(find, key))
+        return rows[0][0] if rows else None
+
+    def write(self, name: str, data: bytes) -> None:
+        self._add(name, data, "")
+
+    def append(self, name: str, data: bytes) -> None:
+        self._add(name, data, "file.data ||")
+
+    def _add(self, name: str, data: bytes, before: str) -> None:
+        def add(statements: Statements, moment: float) -> None:
+            runs.refuse(statements)
+            statements.change(_ADD_FILE.format(before), (checked_file(name), data, int(moment * 1e9)))
+
+        self._home.change_at(0.0, add)
+
+    def remove(self, name: str) -> bool:
+        def remove(statements: Statements) -> bool:
+            runs.refuse(statements)
+            return statements.change("DELETE FROM file WHERE name = ?", (checked_file(name),)) > 0
+
+        return self._home.change(remove)
 
 
 def clear(store: str) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from periplus.files import replace_file
+from periplus.files import FILES, is_user_file, replace_file
 from periplus.model.collection import Exchange
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import changes
@@ -22,11 +21,10 @@ from periplus.store.statements import shard_of
 from periplus.urls.scope import site_key
 from periplus.values import Row
 from periplus_postgres import schema
-from periplus_postgres.moved_tables import BODY_COLUMNS, FILES, OWN_META, OWNERS, TABLES, MovedBody, MovedTable, exact
+from periplus_postgres.moved_tables import BODY_COLUMNS, OWN_META, OWNERS, TABLES, MovedBody, MovedTable, exact
 from periplus_postgres.page_links import LINK_KINDS
 
 BODIES_AT_ONCE = 100
-_FILE_NAME = re.compile(r"topics/\w[\w.-]*")
 _OF_HOST = "LEFT JOIN host h ON h.id = {} LEFT JOIN site s ON s.id = h.site_id"
 _OF_URL = "LEFT JOIN url u ON u.id = {} " + _OF_HOST.format("u.host_id")
 _WAY = {  # joins from a table to the site that determines the shard
@@ -287,7 +285,7 @@ def write_files(connection: sqlite3.Connection, folder: Path) -> None:
             path.unlink()
     for name, (data, changed) in rows.items():
         path = folder / name
-        if not (_FILE_NAME.fullmatch(name) and any(path.match(pattern) for pattern in FILES)):
+        if not is_user_file(name):
             continue
         if not path.is_file() or path.read_bytes() != data:
             path.parent.mkdir(0o700, exist_ok=True)

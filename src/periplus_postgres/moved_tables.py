@@ -14,7 +14,7 @@ from periplus.values import Row
 
 WRITTEN_BACK = (*(table.name for table in stored_tables()), "file")
 """Tables that are changed in the local copy of a database's collection and then in the database: users' decisions.
-`file` contains FILES of a folder by path; in SQLite it is a temporary table.
+`file` contains `periplus.files.FILES` of a folder by path; in SQLite it is a temporary table.
 """
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
@@ -28,9 +28,6 @@ decisions.
 Not moved: workers and leases (nobody holds any), the search index and its state, which exist only in folders, and
 computed results.
 """
-FILES = tuple(  # files of a folder that are stored in the table `file`
-    f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
-)
 OWNERS = {
     **dict.fromkeys(("url", "queue", "family", "doubtful", "shown"), "host_id"),
     **dict.fromkeys(("start", "alias", "page", "url_history", "page_history"), "url_id"),

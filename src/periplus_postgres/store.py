@@ -22,6 +22,7 @@ _PLACES = {  # of the other functions, which are imported when they are called
     "collection": "collection:DatabaseCollection",
     "copy_folder": "copies:copy_folder",
     "editing": "copies:edit_copy",
+    "files": "collection:DatabaseFiles",
     "folder": "copies:local_copy",
     "home": "frontier:DatabaseHome",
     "reader": "table_rows:PostgresReader",

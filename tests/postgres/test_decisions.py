@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from newsweb import NewsRecipe, news_web
-from periplus.api.homes import editing, folder_of, home_of
+from periplus.api.homes import editing, files_of, folder_of, home_of
 from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
@@ -31,8 +31,7 @@ from periplus_studies.api import marks_in
 from periplus_studies.model import SiteMark, SiteStatus
 from periplus_studies.results import mark_sites
 from periplus_topics.api.topical_run import HarvestPoint, harvest_of, note_harvest
-from periplus_topics.api.topics import judged_file, stored_judgements, stored_labels, topic_file, topic_names, topic_of
-from periplus_topics.store import when_stored
+from periplus_topics.api.topics import JUDGED, changed_s, stored_judgements, stored_labels, topic_names, topic_of
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -83,30 +82,54 @@ def ran(place: Path | str, *words: str, answers: str = "", code: int = 0) -> str
     return ended.output
 
 
-def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own) -> None:
+def test_a_topic_is_learned_labelled_judged_and_removed(place: Path | str, own, tmp_path: Path) -> None:
     assert "4 examples for, 4 against" in (ran(place, *TRAIN) and ran(place, "topic", "list"))
     assert "2 pages labelled" in ran(place, "topic", "label", "sea", answers="y\nn\nq\n")
     own(2)
     ran(place, "topic", "learn", "sea")
-    assert len(topic_of(folder_of(place), "sea").examples) == 10, "the answers of the first user among them"
+    assert len(topic_of(place, "sea").examples) == 10, "the answers of the first user among them"
     best = ran(place, "topic", "judge", "sea", "--keep").splitlines()[0]
     assert "https://e.org/sea" in best
     assert ran(place, "topic", "show", "sea")
     own(3)
-    folder = folder_of(place)
-    assert next(stored_judgements(folder, "sea")).page.url in best, "all readers of the collection see it"
-    assert when_stored(judged_file(folder, "sea")) >= when_stored(topic_file(folder, "sea")) > 0
+    assert next(stored_judgements(place, "sea")).page.url in best, "all readers of the collection see it"
+    assert changed_s(place, "sea", JUDGED) >= changed_s(place, "sea") > 0
     own(1)
-    assert len(stored_labels(folder_of(place), "sea")) == 2, "a cache that was filled before has them too"
+    assert len(stored_labels(place, "sea")) == 2
     assert "sea.json" in ran(place, "topic", "remove", "sea")
     own(2)
-    assert topic_names(folder_of(place)) == []
+    assert topic_names(place) == []
+    assert not list(tmp_path.glob("cache-*"))
+
+
+def test_a_topic_of_a_database_is_that_of_its_folder_and_leaves_no_copy(tmp_path: Path, own, address) -> None:
+    folder = stored(tmp_path / "c.periplus", ANSWERS, [HOME])
+    there = _in_database(folder, address)
+    steps = {
+        "train": TRAIN,
+        "label": ("topic", "label", "sea"),
+        "judge": ("topic", "judge", "sea", "--json", "--keep"),
+        "learn": ("topic", "learn", "sea"),
+        "judge again": ("topic", "judge", "sea", "-n", "-1", "--json"),
+        "show": ("topic", "show", "sea", "-f", "json"),
+        "list": ("topic", "list", "--json"),
+        "remove": ("topic", "remove", "sea"),
+    }
+    own(1)
+    for step, words in steps.items():
+        answers = "y\nn\ny\nn\nq\n" if step == "label" else ""
+        assert ran(there, *words, answers=answers) == ran(folder, *words, answers=answers) != "", step
+        files, others = files_of(there), files_of(folder)
+        names = files.names("topics/*")
+        assert [(name, files.read(name)) for name in names] == [(name, others.read(name)) for name in names], step
+        assert names == others.names("topics/*") and bool(names) == (step != "remove")
+    assert not list(tmp_path.glob("cache-*"))
 
 
 def test_certificates_and_curves_are_shared_and_move(place: Path | str, own, tmp_path: Path) -> None:
     seen, points = Certificate(9.0, True, "expired"), [HarvestPoint(5.0, 10, 4, 0.4), HarvestPoint(6.0, 20, 5, 0.1)]
     home_of(place).change(lambda statements: page_notes.store_certificates(statements, [("e.org", seen)], 7.0))
-    assert note_harvest(place, "sea", points[:1]) and note_harvest(place, "sea", points[1:])
+    assert all(note_harvest(place, "sea", point) for point in points)
     own(2)
     for one in (folder_of(place), _moved(place, tmp_path)):
         with contextlib.closing(SqliteReader.of(one)) as reader:
@@ -301,7 +324,7 @@ def test_a_read_only_user_gets_a_message(there: str, address) -> None:
         database.execute(f"GRANT SELECT ON ALL SEQUENCES IN SCHEMA {address.collection} TO {role}".encode())
         try:
             reader = there.replace("//postgres@", f"//{role}@")
-            assert "may only read" in ran(reader, *TRAIN, code=2)
+            assert "permission denied for table file" in ran(reader, *TRAIN, code=1)
             with pytest.raises(UsageError, match="may only read"):
                 mark_sites(reader, [SiteMark("e.org", SiteStatus.OUT)], 5.0)
             assert "No topic yet" in ran(reader, "topic", "list")

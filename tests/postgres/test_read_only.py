@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from interface import COMMANDS
+from periplus.api.functions import open_collection
 from periplus.cli.main import main
 from periplus.ui.routes import SCREENS, application
 from periplus.ui.safety import Locks
@@ -19,6 +20,7 @@ from periplus.ui.state import AppState, places
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
 from periplus_postgres.moving import move
+from periplus_topics.api.topics import TopicOrder, train_topic
 from postgres_server import empty_collection
 from stored import page, stored
 
@@ -28,13 +30,14 @@ READS = [
     ["status"], ["page", "/a"], ["pages"], ["links", "--to", "/a"], ["search", "pilots"], ["faults", "list"],
     ["trends"], ["diff", "1", "2"], ["report"], ["map"], ["duplicates"], ["check", "--offline"], ["jobs", "list"],
     ["index"], ["export", "pages"], ["export", "links"], ["export", "issues"], ["template"],
-    ["map", "-f", "sitemap", "-o", "sitemaps"],
+    ["map", "-f", "sitemap", "-o", "sitemaps"], ["topic", "list"], ["topic", "show", "t"], ["topic", "judge", "t"],
 ]  # fmt: skip
 COPIED = ("search", "index")  # make a local copy where readers share no index
 WRITES = [
     ["crawl", HOME], ["refresh"], ["check", HOME], ["delete", "/a", "--yes"], ["rules", "apply"],
     ["jobs", "add", "crawl", HOME], ["worker", "--until-done"], ["survey", "create", HOME],
-    ["topic", "train", "sea", "-p", HOME, "-n", f"{HOME}a"],
+    ["topic", "train", "sea", "-p", HOME, "-n", f"{HOME}a"], ["topic", "learn", "t"], ["topic", "remove", "t"],
+    ["topic", "judge", "t", "--keep"],
 ]  # fmt: skip
 
 
@@ -44,6 +47,8 @@ def reader(tmp_path_factory):
     folder = tmp_path_factory.mktemp("read-only") / "e.periplus"
     stored(folder, ANSWERS, [HOME])
     stored(folder, ANSWERS, [HOME])
+    with open_collection(folder) as collection:
+        train_topic(collection, TopicOrder("t", [HOME], [f"{HOME}a"]))
     role = f"reader_{uuid4().hex[:8]}"
     with empty_collection() as owner:
         move(str(folder), owner)

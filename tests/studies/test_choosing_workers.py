@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, quick, web
 from postgres_voyage import StoredCollection
 from voyage import QUICK, Collection, flags_for, plain, told
 
-from periplus.api.homes import folder_of
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.settings import settings_from
@@ -144,10 +142,9 @@ def test_the_curve_of_a_topical_crawl_is_shared_in_the_database(tmp_path, addres
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
     crawl_topic(order_of(ships, address.text, max_pages=1), lambda progress: False)
-    order = order_of(ships, address.text, max_pages=20)
-    end = crawl_topic(replace(order, topic_folder=folder_of(address.text)), lambda progress: False)
+    end = crawl_topic(order_of(ships, address.text, max_pages=20), lambda progress: False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
-    points = harvest_of(folder_of(address.text), "ships")
+    points = harvest_of(address.text, "ships")
     assert (points[-1].pages, points[-1].relevant) == (end.gathered.pages, end.gathered.relevant) == (21, points[-1][2])
 
 
@@ -166,7 +163,7 @@ def test_a_topical_crawl_of_two_workers_judges_the_pages_of_both(place, tmp_path
         "ships",
         judge_of(topics, "ships").judge,
         base.settings,
-        topic_folder=topics,
+        topic_place=topics,
     )
     most = []
     end = crawl_topic(order, lambda progress: bool(most.append(progress.progress.workers)))

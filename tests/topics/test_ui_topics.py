@@ -274,9 +274,9 @@ def test_the_harvest_is_recorded_at_intervals_and_drawn(folder):
     for pages in range(1, 2_001):
         if is_due(pages, noted):
             noted = pages
-            note_harvest(collection, "sea", [HarvestPoint(float(pages), pages, pages // 2, 0.5)])
+            note_harvest(collection, "sea", HarvestPoint(float(pages), pages, pages // 2, 0.5))
     assert 100 <= len(harvest_of(collection, "sea")) <= 200
-    note_harvest(collection, "sea", [HarvestPoint(1.0, 500, 400, 0.8)])  # another run classified the same pages again
+    note_harvest(collection, "sea", HarvestPoint(1.0, 500, 400, 0.8))  # another run classified the same pages again
     with (collection / "topics" / "sea.harvest.jsonl").open("a") as file:
         file.write('{"when": 1.0, "pa')
     points = harvest_of(collection, "sea")

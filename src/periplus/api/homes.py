@@ -13,6 +13,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.children import affordable, raised_limit
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
+from periplus.files import FolderFiles
 from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
@@ -34,6 +35,30 @@ Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 _ADDRESSES: Final[dict[Path, str]] = {}
 
 
+class UserFiles(Protocol):
+    """Files of a collection that are made at the request of a user: `periplus.files.FILES`.
+
+    Each call is one transaction. Methods raise UsageError for other names, NoCollection and StoreError.
+    """
+
+    def names(self, pattern: str) -> list[str]:
+        """Names that match a pattern such as `topics/*.json`, sorted."""
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def changed_s(self, name: str) -> float:
+        """Time of the last change, in seconds since the epoch; 0.0 if there is no such file."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Creates or replaces a file."""
+
+    def append(self, name: str, data: bytes) -> None:
+        """Adds data to the end of a file, which is created if it does not exist."""
+
+    def remove(self, name: str) -> bool:
+        """Returns whether there was such a file."""
+
+
 class CollectionStore(Protocol):
     """Where collections are stored. place: a folder, or an address with its password.
 
@@ -50,6 +75,8 @@ class CollectionStore(Protocol):
 
     def cache_folder(self, place: Any) -> Path:
         """Folder for computed data: the collection's own, or one in the user's cache for a collection in a database."""
+
+    def files(self, place: Any) -> UserFiles: ...
 
     def folder(self, place: Any, watch: Watch) -> Path:
         """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database."""
@@ -87,6 +114,9 @@ class FolderStore:
 
     def cache_folder(self, place: Path) -> Path:
         return place
+
+    def files(self, place: Path) -> UserFiles:
+        return FolderFiles(place)
 
     def folder(self, place: Path, watch: Watch) -> Path:
         return place
@@ -320,6 +350,12 @@ def cache_folder(place: Place) -> Path:
     """See `CollectionStore.cache_folder`. Raises as `open_reader`."""
     where = place_at(place)
     return store_of(where).cache_folder(where)
+
+
+def files_of(place: Place) -> UserFiles:
+    """Files of a collection that are made at the request of a user. Raises UsageError for an invalid address."""
+    where = place_at(place)
+    return store_of(where).files(where)
 
 
 def address_of_copy(folder: Path) -> str:

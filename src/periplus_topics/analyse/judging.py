@@ -83,7 +83,7 @@ def topic_text(topic: Topic) -> str:
     return json.dumps(fields | arrays, ensure_ascii=True) + "\n"
 
 
-def topic_of_text(text: str, where: str) -> Topic:
+def topic_of_text(text: str | bytes, where: str) -> Topic:
     """Parses a topic.
 
     where: its file, for messages. Raises StoreError if it is invalid or from a newer version.

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from periplus.api.cache import LruCache
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
+from periplus.api.homes import full_place
 from periplus.errors import UsageError
 from periplus.model.web import Url
 from periplus.values import Place, Watch
@@ -35,11 +35,11 @@ from periplus_topics.analyse.training import (
 from periplus_topics.api.topics import (
     add_label,
     beginning_of,
+    changed_s,
     retrain,
     sample_pages,
     stored_examples,
     take_back_label,
-    topic_file,
     topic_of,
 )
 from periplus_topics.model import Example, PageJudgement, Topic, TopicReport
@@ -57,9 +57,9 @@ class Labelling:
 
     def __init__(self, collection: Collection, name: str, watch: Watch = lambda what, done, total: None) -> None:
         """Raises UsageError for an unknown topic, and if no candidate page is left."""
-        self._folder, self._place, self._name = collection.folder, collection.place, name
-        self._topic = topic_of(collection.folder, name)
-        first = stored_examples(collection.folder, name)
+        self._place, self._name = collection.place, name
+        self._topic = topic_of(self._place, name)
+        first = stored_examples(self._place, name)
         chosen = [example for example in first if example.source != "the collection"]
         names, texts = {example.name for example in chosen}, {example.text for example in chosen}
         pages: dict[str, Example] = {}
@@ -116,7 +116,7 @@ class Labelling:
         self._asked, self._page = self._given.pop(), None
         take_back_label(self._place, self._name, self._texts.items[self._asked].name)
         self._pool[self._asked], self._labels[self._asked] = True, self._texts.labels[self._asked]
-        self._topic = self._anew() if self._given else topic_of(self._folder, self._name)
+        self._topic = self._anew() if self._given else topic_of(self._place, self._name)
         self._judge = Judge(self._topic)
 
     @property
@@ -189,7 +189,7 @@ def _are_of(items: Sequence[Example], examples: Sequence[Example]) -> NDArray[np
 @dataclass(slots=True)
 class _Session:
     lock: threading.Lock = field(default_factory=threading.Lock)
-    stamp: int = -1  # mtime of the topic's file at the start; -1: not started
+    stamp: float = -1  # time of the topic's last change at the start; -1: not started
     labelling: Labelling | None = None
 
 
@@ -200,20 +200,19 @@ class Sessions:
     """
 
     def __init__(self) -> None:
-        self._open: LruCache[tuple[Path, str], _Session] = LruCache(SESSIONS)
+        self._open: LruCache[tuple[Place, str], _Session] = LruCache(SESSIONS)
 
     @contextlib.contextmanager
-    def of(self, folder: Path, name: str, place: Place = "") -> Iterator[Labelling]:
+    def of(self, place: Place, name: str) -> Iterator[Labelling]:
         """Yields the topic's session under its lock; starts a new one if there is none or the topic was retrained.
 
-        place: address of the collection that the folder is a copy of. Raises UsageError.
+        Raises UsageError.
         """
-        file = topic_file(folder, name)
-        session = self._open.get_or_make((folder.resolve(), name), _Session)
+        session = self._open.get_or_make((full_place(place), name), _Session)
         with session.lock:
-            stamp = file.stat().st_mtime_ns if file.exists() else 0
+            stamp = changed_s(place, name)
             if session.labelling is None or session.stamp != stamp:
-                with open_collection(place or folder) as collection:
+                with open_collection(place) as collection:
                     session.labelling = Labelling(collection, name)
                 session.stamp = stamp
             yield session.labelling

@@ -11,7 +11,7 @@ from periplus.urls.scope import site_key
 from periplus.values import Place
 from periplus_topics.api.portal import portals, review_of
 from periplus_topics.api.stories import stored_stories, stories_file
-from periplus_topics.api.topics import judged_stamp, stored_judgements, topic_file, topic_names, topic_of
+from periplus_topics.api.topics import changed_s, judged_stamp, stored_judgements, topic_names, topic_of
 from periplus_topics.present.stories import delay
 from periplus_topics.store import when_stored
 
@@ -132,9 +132,9 @@ def _story_pages(place: Place, _: str) -> Rows:
             )
 
 
-def _judged_rows(folder: Path, topic: str) -> Rows:
+def _judged_rows(place: Place, topic: str) -> Rows:
     labels = {True: "relevant", False: "not", None: None}
-    for judged in stored_judgements(folder, topic):
+    for judged in stored_judgements(place, topic):
         page = judged.page
         yield (
             page.url,
@@ -147,8 +147,8 @@ def _judged_rows(folder: Path, topic: str) -> Rows:
         )
 
 
-def _words(folder: Path, topic: str) -> Rows:
-    for word in topic_of(folder, topic).report.telling:
+def _words(place: Place, topic: str) -> Rows:
+    for word in topic_of(place, topic).report.telling:
         yield (
             word.word,
             "for it" if word.weight > 0 else "against",
@@ -189,7 +189,7 @@ RESULTS = {
         ResultTable(STORIES, _stories, _stories_stamp),
         ResultTable(STORY_PAGES, _story_pages, _stories_stamp),
         ResultTable(TOPIC_JUDGEMENTS, _judged_rows, judged_stamp, "topic", topic_names),
-        ResultTable(WORDS, _words, lambda folder, topic: when_stored(topic_file(folder, topic)), "topic", topic_names),
+        ResultTable(WORDS, _words, changed_s, "topic", topic_names),
         ResultTable(ENTRIES, _entries, _review_stamp, "portal", portal_names),
         ResultTable(PORTAL_SITES, _sources, _review_stamp, "portal", portal_names),
     )

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from periplus.api.crawling import (
     run_outcome,
     work,
 )
-from periplus.api.homes import address_of_copy, editing, leave_nothing, workable
+from periplus.api.homes import files_of, leave_nothing, place_at, workable
 from periplus.api.rules import rules_text
 from periplus.errors import PeriplusError, UsageError
 from periplus.model.frontier import READ, PageVisit
@@ -32,13 +32,12 @@ from periplus.settings import Settings, settings_from
 from periplus.urls.scope import site_scope
 from periplus.values import Place, frozen
 from periplus_topics.analyse.judging import content_text
-from periplus_topics.api.topics import judge_of, topic_file
+from periplus_topics.api.topics import HARVEST, judge_of, topic_file
 from periplus_topics.schedule.policy import HarvestTally, Judge, TopicalPolicy
 from periplus_topics.schedule.queue import WEIGHED, make_queue
 
 _log = logging.getLogger(__name__)
 KIND = "topical"  # kind of run
-STORED_EACH_S = 300.0  # interval for a database, since each append updates the copy
 # no limits of scope, since topics cross sites; no sitemaps, since they do not describe pages
 DEFAULTS = settings_from({"scope": "any", "sitemaps": False, "index": False})
 QUANTUM = 1_000_000  # the queue allocates pages, not the frontier
@@ -53,11 +52,6 @@ class HarvestPoint(NamedTuple):
     lately: float  # share of relevant pages among the last ones
 
 
-def harvest_file(folder: Path, topic: str) -> Path:
-    """Raises UsageError for an invalid topic name."""
-    return topic_file(folder, topic).with_suffix(".harvest.jsonl")
-
-
 def is_due(pages: int, noted: int) -> bool:
     """Whether to record a point after `pages` pages, when the last was recorded at `noted`. Yields 600 points for
     100,000 pages, enough for a smooth curve.
@@ -65,29 +59,22 @@ def is_due(pages: int, noted: int) -> bool:
     return pages >= noted + max(10, noted // 100)
 
 
-def note_harvest(place: Place, topic: str, points: Iterable[HarvestPoint]) -> bool:
-    """Appends points to the stored harvest curve. False if the disk is full or the database unavailable; the crawl then
-    continues without.
+def note_harvest(place: Place, topic: str, point: HarvestPoint) -> bool:
+    """Appends a point to the stored harvest curve. False if the disk is full or the database unavailable; the crawl
+    then continues without.
     """
     try:
-        with editing(place) as folder:
-            file = harvest_file(folder, topic)
-            file.parent.mkdir(0o700, exist_ok=True)
-            with file.open("a", encoding="ascii") as lines:
-                lines.writelines(json.dumps(point._asdict()) + "\n" for point in points)
-    except (OSError, PeriplusError) as error:
+        files_of(place).append(topic_file(topic, HARVEST), json.dumps(point._asdict()).encode("ascii") + b"\n")
+    except PeriplusError as error:
         _log.warning("curve topic=%s error=%s", topic, error)
         return False
     return True
 
 
-def harvest_of(folder: Path, topic: str) -> list[HarvestPoint]:
+def harvest_of(place: Place, topic: str) -> list[HarvestPoint]:
     """The points in order; empty without crawls. If two runs classified the same pages, the later run counts."""
     points: list[HarvestPoint] = []
-    try:
-        lines = harvest_file(folder, topic).read_text("ascii").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return []
+    lines = (files_of(place).read(topic_file(topic, HARVEST)) or b"").splitlines()
     for line in lines:
         try:
             point = HarvestPoint(**json.loads(line))
@@ -111,7 +98,7 @@ class TopicalOrder:
     order: str = WEIGHED
     least_harvest: float = 0.0  # stops when the harvest rate of the last WINDOW pages falls below it; 0: never
     known: tuple[Url, ...] = ()  # relevant pages known from elsewhere, to measure recall
-    topic_folder: Path | None = None  # where other workers find the topic; None: this process works alone
+    topic_place: Place | None = None  # the collection that has the topic; None: this process works alone
 
 
 @frozen
@@ -150,7 +137,7 @@ def crawl_topic(order: TopicalOrder, watch: Callable[[TopicalProgress], bool]) -
 
 def _engine_order(order: TopicalOrder) -> CrawlOrder:
     """Uses one worker, unless more are requested and can load the topic."""
-    workers = (order.settings.storage.workers or 1) if order.topic_folder else 1
+    workers = (order.settings.storage.workers or 1) if order.topic_place else 1
     settings = dataclasses.replace(
         order.settings,
         budget=dataclasses.replace(order.settings.budget, quantum=QUANTUM),
@@ -162,14 +149,14 @@ def _engine_order(order: TopicalOrder) -> CrawlOrder:
         workable(settings),
         rules_text(order.place) if isinstance(order.place, Path) and order.place.is_dir() else "",
         kind=KIND,
-        further=(("folder", str(order.topic_folder or "")), ("topic", order.topic), ("order", order.order)),
+        further=(("topic_place", str(order.topic_place or "")), ("topic", order.topic), ("order", order.order)),
     )
 
 
 def policy_of(store: RunStore, order: CrawlOrder) -> TopicalPolicy:
     """The policy for a further worker of a topical crawl."""
     further = dict(order.further)
-    return _policy(store, order, judge_of(Path(further["folder"]), further["topic"]).judge)
+    return _policy(store, order, judge_of(place_at(further["topic_place"]), further["topic"]).judge)
 
 
 def _policy(store: RunStore, order: CrawlOrder, judge: Judge) -> TopicalPolicy:
@@ -196,10 +183,6 @@ class _Run:
         self._order, self._engine, self._home, self._watch = order, engine, home, watch
         self._why = ""
         self._noted = 0  # pages at the last recorded point
-        self._points: list[HarvestPoint] = []  # recorded but not stored yet
-        self._stored = time.monotonic()
-        folder = order.place if isinstance(order.place, Path) else order.topic_folder or Path()
-        self._place = address_of_copy(folder) or folder
 
     def run(self) -> TopicalEnd:
         clock, engine, home, began = SystemClock(), self._engine, self._home, time.monotonic()
@@ -230,7 +213,7 @@ class _Run:
         tally = self._policy.tally
         left = state != "failed" or not leave_nothing(home, engine.part)
         if left:
-            self._note(tally, is_last=True)
+            self._note(tally)
         end = CrawlEnd(run_id, state, text, counts, time.monotonic() - began, went_on, is_kept=left)
         return TopicalEnd(end, tally, recall)
 
@@ -244,13 +227,10 @@ class _Run:
             self._why = f"of the last {len(tally.last)} pages {tally.lately:.1%} were relevant, fewer than {least:.1%}"
         return bool(self._why)
 
-    def _note(self, tally: HarvestTally, *, is_last: bool = False) -> None:
+    def _note(self, tally: HarvestTally) -> None:
         self._noted = tally.pages
-        self._points.append(HarvestPoint(SystemClock().now(), tally.pages, tally.relevant, tally.lately))
-        is_now = isinstance(self._place, Path) or is_last or time.monotonic() >= self._stored + STORED_EACH_S
-        if is_now and note_harvest(self._place, self._order.topic, self._points):
-            self._points.clear()
-            self._stored = time.monotonic()
+        point = HarvestPoint(SystemClock().now(), tally.pages, tally.relevant, tally.lately)
+        note_harvest(self._order.place, self._order.topic, point)
 
     def _recall(self, store: RunStore) -> float | None:
         pages = list(dict.fromkeys(self._order.known))

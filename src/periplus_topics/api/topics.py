@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import heapq
 import json
@@ -12,21 +11,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from periplus.acquire.clock import SystemClock
 from periplus.api.collection import Collection
-from periplus.api.homes import editing, open_reader
+from periplus.api.homes import files_of, home_of, is_collection, open_reader
 from periplus.document.understand import understand
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Fetched, Headers
 from periplus.model.web import Url, UrlId
 from periplus.store.crawl_reads import PageBlocks
-from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
 from periplus.values import Place, Watch, frozen
 from periplus_topics.analyse.judging import content_text, topic_text
 from periplus_topics.model import Example, PageJudgement, Topic
-from periplus_topics.store import when_stored, write_file
 
 if TYPE_CHECKING:
     from periplus_topics.analyse.judging import Judge
@@ -39,7 +36,7 @@ WORDS_SHARE = 0.5  # least share of the best score: pages that mention a word in
 FILE_BYTES = 20_000_000  # read from an example file; books have 1 MB
 FILES_MOST = 50_000
 PAGE_FILES = "https://files.invalid/"  # base URL for files, so that their extensions are recognised
-FOLDER = "topics"
+EXAMPLES, LABELS, JUDGED, HARVEST = "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl"  # endings of files
 BACKGROUND = 2_000  # unselected pages used for the distribution of scores; with more, the median is the same
 # unlabelled pages used as negatives per positive example, if no negatives are given; more do not help
 AS_NEGATIVES = 5
@@ -121,12 +118,8 @@ def _of_pages(collection: Collection, urls: Iterable[str], positive: bool) -> It
 
 def pages_of(collection: Collection, ids: Iterable[UrlId]) -> Iterator[PageBlocks]:
     """Pages among the ids, read through a connection of its own: the collection's may have a time limit and be busy."""
-    connection = reading.connect(collection.folder)
-    try:
-        with reading.reading():
-            yield from SqliteReader(connection).page_blocks(ids)
-    finally:
-        connection.close()
+    with open_reader(collection.place) as reader:
+        yield from reader.page_blocks(ids)
 
 
 def text_of_page(page: PageBlocks) -> str:
@@ -158,8 +151,8 @@ def text_of_file(file: Path) -> str:
     return content_text(document.title, document.blocks, None) if document.blocks else ""
 
 
-# A topic is stored in the collection's folder `topics`: NAME.json (the topic), NAME.examples.gz (its examples), and
-# NAME.labels.jsonl if pages were labelled; each answer is appended at once and survives a kill.
+# A topic consists of files of its collection: topics/NAME.json (the topic), NAME.examples.gz, NAME.labels.jsonl (each
+# answer is appended at once and survives a kill), NAME.judged.jsonl and NAME.harvest.jsonl.
 
 
 class TopicOrder(NamedTuple):
@@ -172,18 +165,17 @@ class TopicOrder(NamedTuple):
 
 
 def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda what, done, total: None) -> Topic:
-    """Trains a topic, stores it in the collection's folder, and returns it with its quality.
+    """Trains a topic, stores it in the collection, and returns it with its quality.
 
     Replaces an existing topic of this name, keeping its labels. Raises UsageError if examples are missing.
     """
     from periplus_topics.analyse.judging import word_counts
 
-    file = topic_file(collection.folder, order.name)
+    labelled = _labels(collection.place, order.name)
     given = [*examples_from(collection, order.positives, True, watch)]
     for spec in order.negatives:
         examples = examples_from(collection, [spec], False, watch)
         given += _without(given, examples) if names_many(spec) else examples
-    labelled = list(_labels(file))
     seen = _unchosen(collection, [*given, *labelled], order.background)
     if not order.negatives and not any(not example.positive for example in labelled):
         if not seen:
@@ -191,11 +183,9 @@ def train_topic(collection: Collection, order: TopicOrder, watch: Watch = lambda
         given += seen[: max(AS_NEGATIVES * len(given), AS_NEGATIVES)]
     watch("learning", 0, 0)
     topic = _train(order.name, _with_labels(given, labelled), [word_counts(page.text) for page in seen])
-    with editing(collection.place) as folder:
-        file = topic_file(folder, order.name)
-        file.parent.mkdir(0o700, exist_ok=True)
-        _write_examples(file, given)
-        write_file(file, topic_text(topic))
+    files, lines = files_of(collection.place), "".join(json.dumps(example._asdict()) + "\n" for example in given)
+    files.write(topic_file(order.name, EXAMPLES), gzip.compress(lines.encode("ascii"), 5, mtime=0))
+    files.write(topic_file(order.name), topic_text(topic).encode("ascii"))
     return topic
 
 
@@ -238,62 +228,61 @@ def begin(folder: Path, name: str) -> None:
 
     Raises UsageError for an invalid topic name, StoreError.
     """
-    topic_file(folder, name)
-    if not schema.exists(folder):
-        schema.create(folder)
+    topic_file(name)
+    if not is_collection(folder):
+        home_of(folder).prepare("", SystemClock().now())
 
 
-def topic_names(folder: Path) -> list[str]:
+def topic_file(name: str, ending: str = "json") -> str:
+    """Name of a topic's file. Raises UsageError for an invalid name of the topic."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{name!r} is not a valid topic name: use letters, digits, - and _, at most 64")
+    return f"topics/{name}.{ending}"
+
+
+def changed_s(place: Place, name: str, ending: str = "json") -> float:
+    """Time of the last change of a topic's file, in seconds since the epoch; 0.0 if there is none."""
+    return files_of(place).changed_s(topic_file(name, ending))
+
+
+def topic_names(place: Place) -> list[str]:
     """Names of the collection's topics."""
-    return sorted(file.stem for file in (folder / FOLDER).glob("*.json"))
+    return [Path(file).stem for file in files_of(place).names("topics/*.json")]
 
 
 def has_topics(place: Place) -> bool:
     """Whether the collection has a topic."""
-    if isinstance(place, Path):
-        return bool(topic_names(place))
-    with open_reader(place) as reader:
-        return bool(reader.statements.rows("SELECT 1 FROM file WHERE name LIKE ? LIMIT 1", (f"{FOLDER}/%",)))
+    return bool(topic_names(place))
 
 
-def topic_of(folder: Path, name: str) -> Topic:
+def topic_of(place: Place, name: str) -> Topic:
     """A trained topic. Raises UsageError for an unknown topic, StoreError for a damaged one."""
     from periplus_topics.analyse.judging import topic_of_text
 
-    file = topic_file(folder, name)
-    try:
-        text = file.read_text("utf-8")
-    except FileNotFoundError:
-        names = ", ".join(topic_names(folder))
+    file = topic_file(name)
+    text = files_of(place).read(file)
+    if text is None:
+        names = ", ".join(topic_names(place))
         advice = (
             f"there {'are' if ',' in names else 'is'} {names}" if names else "train one with `periplus topic train`"
         )
-        raise UsageError(f"the collection has no topic {name!r}: {advice}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"{file} cannot be read: {error}") from None
-    return topic_of_text(text, str(file))
+        raise UsageError(f"the collection has no topic {name!r}: {advice}")
+    return topic_of_text(text, file)
 
 
-def judge_of(folder: Path, name: str) -> Judge:
-    """Classifier of a topic: `judge_of(folder, "films").judge(texts)` returns a float64 per text, 0 to 1."""
+def judge_of(place: Place, name: str) -> Judge:
+    """Classifier of a topic: `judge_of(place, "films").judge(texts)` returns a float64 per text, 0 to 1."""
     from periplus_topics.analyse.judging import Judge
 
-    return Judge(topic_of(folder, name))
+    return Judge(topic_of(place, name))
 
 
-def remove_topic(place: Place, name: str) -> list[Path]:
+def remove_topic(place: Place, name: str) -> list[str]:
     """Deletes a topic with its examples and labels; returns the files. Raises UsageError for an unknown topic."""
-    with editing(place) as folder:
-        topic_of(folder, name)
-        file = topic_file(folder, name)
-        files = [
-            path
-            for path in (*_files(file), file.with_suffix(".judged.jsonl"), file.with_suffix(".harvest.jsonl"))
-            if path.exists()
-        ]
-        for file in files:
-            file.unlink()
-    return files
+    topic_of(place, name)
+    # the topic itself last: after a kill it can be deleted again
+    names = [topic_file(name, ending) for ending in (EXAMPLES, LABELS, JUDGED, HARVEST, "json")]
+    return list(filter(files_of(place).remove, names))
 
 
 def judged_pages(
@@ -301,13 +290,13 @@ def judged_pages(
     name: str,
     limit: int,
     watch: Watch = lambda what, done, total: None,
-    topic_from: Path | None = None,
+    topic_from: Place | None = None,
 ) -> list[PageJudgement]:
     """The collection's pages by probability of belonging to a topic, highest first. limit: -1: all.
 
-    topic_from: folder of another collection that has the topic.
+    topic_from: another collection that has the topic.
     """
-    judge = judge_of(topic_from or collection.folder, name)
+    judge = judge_of(topic_from or collection.place, name)
     ids = [url_id(Url(row.url)) for row in collection.pages(state="fetched", columns=("url",))]
     pages = []
     for count, page in enumerate(pages_of(collection, ids), 1):
@@ -321,7 +310,7 @@ def judged_page(collection: Collection, name: str, url: str, topic_from: Path | 
     """Classifies one page. topic_from: as in `judged_pages`. Raises UsageError for an unknown page."""
     page_url = collection.resolve(url)
     for page in pages_of(collection, [url_id(page_url)]):
-        return judge_page(judge_of(topic_from or collection.folder, name), page)
+        return judge_page(judge_of(topic_from or collection.place, name), page)
     raise UsageError(f"{page_url} is not a page of the collection: name a fetched page or a file")
 
 
@@ -334,7 +323,7 @@ def judged_target(collection: Collection, name: str, target: str, topic_from: Pa
         return judged_page(collection, name, target, topic_from)
     text = text_of_file(Path(target))
     title = text.partition("\n")[0]
-    judge = judge_of(topic_from or collection.folder, name)
+    judge = judge_of(topic_from or collection.place, name)
     return PageJudgement(Url(target), title, float(judge.judge([text])[0]), beginning_of(text, title))
 
 
@@ -350,22 +339,15 @@ def beginning_of(text: str, title: str) -> str:
     return words if len(words) <= BEGINNING_CHARS else words[:BEGINNING_CHARS].rpartition(" ")[0] + " ..."
 
 
-def topic_file(folder: Path, name: str) -> Path:
-    """Path of a topic. Raises UsageError for an invalid name."""
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is not a valid topic name: use letters, digits, - and _, at most 64")
-    return folder / FOLDER / f"{name}.json"
-
-
-def stored_examples(folder: Path, name: str) -> list[Example]:
+def stored_examples(place: Place, name: str) -> list[Example]:
     """Examples of a topic, updated by later labels."""
-    file = topic_file(folder, name)
+    data = files_of(place).read(topic_file(name, EXAMPLES))
     try:
-        with gzip.open(_files(file)[1], "rt", encoding="ascii") as lines:
-            given = [Example(**json.loads(line)) for line in lines]
+        lines = gzip.decompress(data or b"none").splitlines()  # a missing file is an error like a damaged one
+        given = [Example(**json.loads(line)) for line in lines]
     except (OSError, ValueError, TypeError, EOFError) as error:
         raise StoreError(f"the examples of {name} cannot be read ({error}): train it again") from None
-    return _with_labels(given, list(_labels(file)))
+    return _with_labels(given, _labels(place, name))
 
 
 def add_label(place: Place, name: str, example: Example) -> None:
@@ -379,24 +361,23 @@ def take_back_label(place: Place, name: str, url: str) -> None:
 
 
 def _note_label(place: Place, name: str, label: Mapping[str, object]) -> None:
-    with editing(place) as folder, _files(topic_file(folder, name))[2].open("a", encoding="ascii") as file:
-        file.write(json.dumps(label) + "\n")
+    files_of(place).append(topic_file(name, LABELS), json.dumps(label).encode("ascii") + b"\n")
 
 
-def stored_labels(folder: Path, name: str) -> list[Example]:
+def stored_labels(place: Place, name: str) -> list[Example]:
     """The latest label of each page. Raises UsageError for an invalid name."""
-    return list({example.name: example for example in _labels(topic_file(folder, name))}.values())
+    return list({example.name: example for example in _labels(place, name)}.values())
 
 
 def retrain(collection: Collection, name: str) -> Topic:
     """Trains the topic again on its examples and labels, and stores it."""
     from periplus_topics.analyse.judging import word_counts
 
-    old, given = topic_of(collection.folder, name), stored_examples(collection.folder, name)
+    place = collection.place
+    old, given = topic_of(place, name), stored_examples(place, name)
     seen = _unchosen(collection, given, old.background)
     topic = _train(name, given, [word_counts(page.text) for page in seen])
-    with editing(collection.place) as folder:
-        write_file(topic_file(folder, name), topic_text(topic))
+    files_of(place).write(topic_file(name), topic_text(topic).encode("ascii"))
     return topic
 
 
@@ -410,31 +391,18 @@ def _with_labels(given: Sequence[Example], labelled: Sequence[Example]) -> list[
     ]
 
 
-def _labels(file: Path) -> Iterator[Example]:
+def _labels(place: Place, name: str) -> list[Example]:
     labels: list[Example] = []
-    with contextlib.suppress(FileNotFoundError), _files(file)[2].open(encoding="ascii") as lines:
-        for line in lines:
-            if not line.endswith("\n"):  # truncated by a kill: ignore that answer
-                break
-            label = json.loads(line)
-            if label.get("taken_back"):
-                last = max(
-                    (at for at, example in enumerate(labels) if example.name == label["name"]), default=len(labels)
-                )
-                del labels[last : last + 1]
-            else:
-                labels.append(Example(**label))
-    yield from labels
-
-
-def _files(file: Path) -> tuple[Path, Path, Path]:
-    """A topic's files: the topic, its examples, its labels. Its classified pages are in NAME.judged.jsonl."""
-    return file, file.with_suffix(".examples.gz"), file.with_suffix(".labels.jsonl")
-
-
-def _write_examples(file: Path, given: Sequence[Example]) -> None:
-    lines = "".join(json.dumps(example._asdict()) + "\n" for example in given)
-    write_file(_files(file)[1], gzip.compress(lines.encode("ascii"), 5, mtime=0))
+    for line in (files_of(place).read(topic_file(name, LABELS)) or b"").splitlines(keepends=True):
+        if not line.endswith(b"\n"):  # truncated by a kill: ignore that answer
+            break
+        label = json.loads(line)
+        if label.get("taken_back"):
+            last = max((at for at, example in enumerate(labels) if example.name == label["name"]), default=len(labels))
+            del labels[last : last + 1]
+        else:
+            labels.append(Example(**label))
+    return labels
 
 
 # Stored classifications: `topics/NAME.judged.jsonl` has the format of `periplus topic judge NAME --json`.
@@ -448,38 +416,29 @@ class JudgedPage:
     label: bool | None
 
 
-def judged_file(folder: Path, topic: str) -> Path:
-    """Raises UsageError for an invalid topic name."""
-    return topic_file(folder, topic).with_suffix(".judged.jsonl")
-
-
-def store_classifications(folder: Path, topic: str, pages: Iterable[PageJudgement]) -> Path:
+def store_classifications(place: Place, topic: str, pages: Iterable[PageJudgement]) -> None:
     """Replaces the stored classifications of a topic."""
-    return write_file(
-        judged_file(folder, topic), "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
-    )
+    lines = "".join(json.dumps(page._asdict(), ensure_ascii=False) + "\n" for page in pages)
+    files_of(place).write(topic_file(topic, JUDGED), lines.encode("utf-8", "replace"))
 
 
-def stored_judgements(folder: Path, topic: str) -> Iterator[JudgedPage]:
+def stored_judgements(place: Place, topic: str) -> Iterator[JudgedPage]:
     """The last classification, best pages first, with labels given since; empty if there is none.
 
     Raises StoreError.
     """
-    labels = {example.name: example.positive for example in stored_labels(folder, topic)}
-    file = judged_file(folder, topic)
+    labels = {example.name: example.positive for example in stored_labels(place, topic)}
+    file = topic_file(topic, JUDGED)
     try:
-        with file.open(encoding="utf-8") as lines:
-            for line in lines:
-                page = PageJudgement(**json.loads(line))
-                yield JudgedPage(page, labels.get(page.url))
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, TypeError) as error:
+        for line in (files_of(place).read(file) or b"").splitlines():
+            page = PageJudgement(**json.loads(line))
+            yield JudgedPage(page, labels.get(page.url))
+    except (ValueError, TypeError) as error:
         raise StoreError(
             f"{file} cannot be read ({error}): run `periplus topic judge {topic} --keep` to rebuild it"
         ) from None
 
 
-def judged_stamp(folder: Path, topic: str) -> tuple[float, float]:
+def judged_stamp(place: Place, topic: str) -> tuple[float, float]:
     """Changes when pages are classified or labelled."""
-    return when_stored(judged_file(folder, topic)), when_stored(folder / FOLDER / f"{topic}.labels.jsonl")
+    return changed_s(place, topic, JUDGED), changed_s(place, topic, LABELS)

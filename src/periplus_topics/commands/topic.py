@@ -13,7 +13,6 @@ import click
 from periplus.cli.options import (
     FOLDER,
     LongCommand,
-    collection_folder,
     collection_option,
     collection_place,
     columns_of,
@@ -133,8 +132,8 @@ def list_command(collection: Place | None, as_json: bool) -> None:
     from periplus_topics.api.topics import topic_names, topic_of
     from periplus_topics.present.stories import topic_values
 
-    folder = collection_folder(collection)
-    learned = [topic_of(folder, name) for name in topic_names(folder)]
+    place = collection_place(collection)
+    learned = [topic_of(place, name) for name in topic_names(place)]
     if as_json:
         click.echo(json.dumps([topic_values(topic_row) for topic_row in learned], ensure_ascii=False, indent=1))
         return
@@ -157,7 +156,7 @@ def show(name: str, collection: Place | None, format: str, output: Path | None) 
     """Say how well a topic was learned, and by which words."""
     from periplus_topics.api.topics import topic_of
 
-    _write(topic_of(collection_folder(collection), name), format == "json", output)
+    _write(topic_of(collection_place(collection), name), format == "json", output)
 
 
 @topic.command()
@@ -177,7 +176,6 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
     \b
     periplus topic judge ships -c 'postgresql://me@db/crawls?collection=ships' --topic-from ships.periplus
     """
-    from periplus.api.homes import editing
     from periplus_topics.api.topics import judged_pages, judged_target, store_classifications
 
     limit, as_json = flags["limit"], flags["as_json"]
@@ -192,8 +190,7 @@ def judge(name: str, targets: tuple[str, ...], collection: Place | None, output:
             else judged_pages(reader, name, -1, Watch(), flags["topic_from"])
         )
         if flags["keep"]:
-            with editing(reader.place) as folder:
-                store_classifications(folder, name, judged)
+            store_classifications(reader.place, name, judged)
     judged = judged if targets or limit < 0 else judged[:limit]
     with open_output(output, exact=as_json) as out:
         for page in judged:
@@ -213,7 +210,7 @@ def remove(name: str, place: Place) -> None:
     from periplus_topics.api.topics import remove_topic
 
     for file in remove_topic(place, name):
-        click.echo(f"Deleted {file if isinstance(place, Path) else file.name}")
+        click.echo(f"Deleted {file}")
 
 
 @topic.command()
@@ -365,8 +362,8 @@ def crawl(
     starts = start_urls([*seeds, *(line for file in lists for line in lines_of(file))])
     if not starts:
         raise UsageError("no seed: name a few pages on the topic, or a file of them with -i")
-    topic_folder = flags["topic_from"] or collection_folder(place)
-    judge = judge_of(topic_folder, name)
+    topic_place = flags["topic_from"] or place
+    judge = judge_of(topic_place, name)
     settings = settings_of(flags, place if isinstance(place, Path) else Path(), DEFAULTS)
     configure_logs(flags["verbose"])
     notice(settings)
@@ -390,7 +387,7 @@ def crawl(
         flags["order"],
         flags["least_harvest"],
         listed,
-        topic_folder=topic_folder,
+        topic_place=topic_place,
     )
     end = crawl_topic(order, watch)
     _tell(end, place, name, flags["topic_from"])

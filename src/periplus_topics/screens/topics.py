@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.presets import (
     MOST_PAGES,
@@ -29,22 +29,21 @@ from periplus.model.web import Url
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, folder_of, place_of, state_of
-from periplus.values import JsonObject, fields_of, frozen
+from periplus.ui.state import AppState, name_and_folder, place_read, state_of
+from periplus.values import JsonObject, Place, fields_of, frozen
 from periplus_topics.api.labelling import Labelling, Sessions
 from periplus_topics.api.topical_run import harvest_of
 from periplus_topics.api.topics import (
+    JUDGED,
     JudgedPage,
-    judged_file,
+    changed_s,
     remove_topic,
     stored_judgements,
     stored_labels,
-    topic_file,
     topic_names,
     topic_of,
 )
 from periplus_topics.present.stories import topic_values, write_harvest_svg
-from periplus_topics.store import when_stored
 
 _SESSIONS = Sessions()
 BEST = 12  # pages and words of each kind that are named on a topic's own screen
@@ -76,33 +75,37 @@ class TopicRow:
 def topics(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """The topics of a collection, and the form that makes one; with a form in the address, its command."""
     state = state_of(request)
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     values: JsonObject = {
-        "title": "Topics", "name": name, "topics": [_row(folder, topic) for topic in topic_names(folder)],
+        "title": "Topics", "name": name, "topics": [_row(place, topic) for topic in topic_names(place)],
         "jobs": _jobs(state, name, ""),
     }  # fmt: skip
 
     def line(asked: Mapping[str, str]) -> str:
-        return order_lines(train_order(asked, state.folder_word(folder))) if asked.get("name") else ""
+        return order_lines(train_order(asked, _word(request))) if asked.get("name") else ""
 
     return rendering.answer_form(request, "periplus_topics/topics.html", values, line, refused)
 
 
 def create(request: Request) -> Response:
     """Asks for a topic to be learned, and shows it as it comes."""
-    state, form = state_of(request), form_of(request)
-    name, folder = folder_of(request)
+    form = form_of(request)
     try:
-        state.add_job(train_order(form, state.folder_word(folder)))
+        state_of(request).add_job(train_order(form, _word(request)))
     except UsageError as error:
         return topics(request, (form, str(error)))
-    return rendering.to_screen(name, "topics")
+    return rendering.to_screen(request.path_params["name"], "topics")
 
 
-def _row(folder: Path, name: str) -> TopicRow:
+def _word(request: Request) -> str:
+    """The collection as a job's command names it."""
+    return state_of(request).folder_word(name_and_folder(request)[1])
+
+
+def _row(place: Place, name: str) -> TopicRow:
     try:
-        topic = topic_of(folder, name)
-        labels = len(stored_labels(folder, name))
+        topic = topic_of(place, name)
+        labels = len(stored_labels(place, name))
     except PeriplusError as error:
         return TopicRow(name, fault=str(error))
     positives = sum(mark.positive for mark in topic.examples)
@@ -112,7 +115,7 @@ def _row(folder: Path, name: str) -> TopicRow:
         len(topic.examples) - positives,
         topic.report.scores.f,
         labels,
-        when_stored(judged_file(folder, name)),
+        changed_s(place, name, JUDGED),
     )
 
 
@@ -125,34 +128,34 @@ def _jobs(state: AppState, collection: str, topic: str) -> list[Job]:
 
 def topic(request: Request) -> Response:
     """How well a topic was learned, by which words; what belongs to it; what can be done with it."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     chosen = request.path_params["topic"]
-    learned = topic_of(folder, chosen)
-    with Collection(folder, time_limit_s=READ_S) as collection:
+    learned = topic_of(place, chosen)
+    with open_collection(place, time_limit_s=READ_S) as collection:
         starts = _starts(collection)
     line = ""
     if request.query_params.get("show") == "crawl":
-        line = order_lines(crawl_order(chosen, request.query_params, starts, state_of(request).folder_word(folder)))
+        line = order_lines(crawl_order(chosen, request.query_params, starts, _word(request)))
     telling = learned.report.telling
     values: JsonObject = {
         "title": chosen, "name": name, "topic": chosen, "facts": topic_values(learned),
-        "labels": len(stored_labels(folder, chosen)),
+        "labels": len(stored_labels(place, chosen)),
         "for_it": [word for word in telling if word.weight > 0][:BEST],
         "against": [word for word in telling if word.weight < 0][:BEST],
-        "starts": list(starts), "line": line, **_last_judgement(folder, chosen), **_moving_values(request),
+        "starts": list(starts), "line": line, **_last_judgement(place, chosen), **_moving_values(request),
     }  # fmt: skip
     return rendering.answer(request, "periplus_topics/topic.html", values)
 
 
-def _last_judgement(folder: Path, topic: str) -> JsonObject:
+def _last_judgement(place: Place, topic: str) -> JsonObject:
     """The last judgement: time, number of pages, the best; and whether the topic was retrained since."""
-    when = when_stored(judged_file(folder, topic))
+    when = changed_s(place, topic, JUDGED)
     pages, relevant = 0, 0
     best: list[JudgedPage] = []
-    for judged_page in stored_judgements(folder, topic):
+    for judged_page in stored_judgements(place, topic):
         pages, relevant = pages + 1, relevant + (judged_page.page.probability >= 0.5)
         best += [judged_page] if len(best) < BEST else []
-    stale = bool(when) and when < when_stored(topic_file(folder, topic))
+    stale = bool(when) and when < changed_s(place, topic)
     return {
         "judged": when,
         "pages": pages,
@@ -178,9 +181,9 @@ def _starts(collection: Collection) -> tuple[Url, ...]:
 
 def _moving_values(request: Request) -> JsonObject:
     """Values that change during a topical crawl."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     chosen = request.path_params["topic"]
-    points = harvest_of(folder, chosen)
+    points = harvest_of(place, chosen)
     return {
         "name": name,
         "topic": chosen,
@@ -192,7 +195,7 @@ def _moving_values(request: Request) -> JsonObject:
 
 def events(request: Request) -> Response:
     """The topic's jobs and its harvest, pushed each time that they changed."""
-    topic_of(folder_of(request)[1], request.path_params["topic"])  # refuses what is not there before the stream begins
+    topic_of(place_read(request)[1], request.path_params["topic"])  # refuses what is not there before the stream begins
     return push(request, f"topic {request.path_params['topic']} of {request.path_params['name']}", _moving)
 
 
@@ -202,20 +205,18 @@ def _moving(request: Request) -> str:
 
 def harvest(request: Request) -> Response:
     """The harvest's curve, as an image."""
-    _, folder = folder_of(request)
+    _, place = place_read(request)
     chosen, out = request.path_params["topic"], io.StringIO()
-    write_harvest_svg(
-        chosen, [(point.pages, point.relevant, point.lately) for point in harvest_of(folder, chosen)], out
-    )
+    write_harvest_svg(chosen, [(point.pages, point.relevant, point.lately) for point in harvest_of(place, chosen)], out)
     return rendering.drawing(out.getvalue())
 
 
 def act(request: Request) -> Response:
     """Actions of a topic's screen: judge, learn, crawl, remove."""
     state, form = state_of(request), form_of(request)
-    name, folder, place = place_of(request)
-    chosen, what, word = request.path_params["topic"], form.get("what", ""), state.folder_word(folder)
-    topic_of(folder, chosen)
+    name, place = place_read(request)
+    chosen, what, word = request.path_params["topic"], form.get("what", ""), _word(request)
+    topic_of(place, chosen)
     match what:
         case "remove":
             if form.get("sure") != chosen:
@@ -227,7 +228,7 @@ def act(request: Request) -> Response:
         case "learn":
             order = JobOrder(("topic", "learn", chosen, "-c", word), then=(judge_command(chosen, word),))
         case "crawl":
-            with Collection(folder, time_limit_s=READ_S) as collection:
+            with open_collection(place, time_limit_s=READ_S) as collection:
                 order = crawl_order(chosen, form, _starts(collection), word)
         case _:
             raise UsageError(f"unknown action {what[:50]!r}: choose judge, learn, crawl or remove")
@@ -237,9 +238,9 @@ def act(request: Request) -> Response:
 
 def label(request: Request) -> Response:
     """The page that teaches the topic most, and two answers to it."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     chosen = request.path_params["topic"]
-    with _SESSIONS.of(folder, chosen, place) as session:
+    with _SESSIONS.of(place, chosen) as session:
         page, report = session.current_page(), session.report
         values: JsonObject = {
             "title": f"Label: {chosen}", "name": name, "topic": chosen, "page": page,
@@ -248,19 +249,19 @@ def label(request: Request) -> Response:
             "left": session.left,
             "labels": [{"url": url, "title": title, "relevant": yes} for url, title, yes in session.history[:HISTORY]],
         }  # fmt: skip
-    labels = stored_labels(folder, chosen)
+    labels = stored_labels(place, chosen)
     values |= {"labels_total": len(labels), "labels_positive": sum(example.positive for example in labels)}
     return rendering.answer(
         request,
         "periplus_topics/topic_label.html",
-        values | {"blocks": list(_blocks(folder, page.url)) if page else []},
+        values | {"blocks": list(_blocks(place, page.url)) if page else []},
     )
 
 
-def _blocks(folder: Path, url: Url) -> Iterator[str]:
+def _blocks(place: Place, url: Url) -> Iterator[str]:
     """Excerpt of a page: the first blocks of its content, or of all its text if content is not marked."""
     try:
-        with Collection(folder, time_limit_s=READ_S) as collection:
+        with open_collection(place, time_limit_s=READ_S) as collection:
             page = collection.page(url)
             blocks, parts, title = page.blocks(), page.parts(), page.row.title or ""
     except PeriplusError:
@@ -275,9 +276,9 @@ def _blocks(folder: Path, url: Url) -> Iterator[str]:
 
 def answer(request: Request) -> Response:
     """An answer to the page that was shown; to another one than that is asked for, nothing: it came twice."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     chosen, form = request.path_params["topic"], form_of(request)
-    with _SESSIONS.of(folder, chosen, place) as session:
+    with _SESSIONS.of(place, chosen) as session:
         _take_answer(session, form.get("what", ""), form.get("page", ""))
     return rendering.to_screen(name, f"topic/{chosen}/label")
 
