@@ -27,7 +27,8 @@ def portals(statements: Statements) -> list[tuple[Portal, float]]:
 
 def store_portal(statements: Statements, portal: Portal) -> None:
     """Creates or updates a portal and keeps its decisions. Call it within a transaction."""
-    upsert = "INSERT INTO portal VALUES (?, ?, 0) ON CONFLICT (name) DO UPDATE SET settings = excluded.settings"
+    key = statements.dialect.of_long_text.format("name")
+    upsert = f"INSERT INTO portal VALUES (?, ?, 0) ON CONFLICT ({key}) DO UPDATE SET settings = excluded.settings"
     statements.change(upsert, (portal.name, json.dumps(asdict(portal))))
 
 
@@ -60,15 +61,17 @@ def decide(
     if verdict is None:
         statements.change("DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", key)
         return
-    upsert = _upsert("portal_verdict", "portal, of_site, subject", "verdict, decided")
+    upsert = _upsert(statements, "portal_verdict", "portal, of_site, subject", "verdict, decided")
     statements.change(upsert, (*key, verdict.value, now))
 
 
-def _upsert(table: str, key: str, columns: str) -> str:
-    """A statement with a value for each column of a table: those of its key, then the others."""
+def _upsert(statements: Statements, table: str, key: str, columns: str) -> str:
+    """A statement with a value for each column: those of the key, which are texts or flags, then the others."""
     values = ", ".join("?" * len((*key.split(","), *columns.split(","))))
-    sets = ", ".join(f"{column} = excluded.{column}" for column in columns.split(", "))
-    return f"INSERT INTO {table} ({key}, {columns}) VALUES ({values}) ON CONFLICT ({key}) DO UPDATE SET {sets}"
+    sets = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
+    long = statements.dialect.of_long_text
+    unique = ", ".join(name if name == "of_site" else long.format(name) for name in key.split(", "))
+    return f"INSERT INTO {table} ({key}, {columns}) VALUES ({values}) ON CONFLICT ({unique}) DO UPDATE SET {sets}"
 
 
 def last_decision_s(statements: Statements, portal: str) -> float:
@@ -95,7 +98,7 @@ def words_of(statements: Statements, portal: str, picture_bytes: int = 2**31 - 1
 
 def store_words(statements: Statements, portal: str, entry: EntryKey, words: EntryWords, now: float) -> None:
     """Replaces the editor's text of an entry. Call it within a transaction."""
-    upsert = _upsert("portal_words", "portal, entry", "words, picture, alt, edited")
+    upsert = _upsert(statements, "portal_words", "portal, entry", "words, picture, alt, edited")
     statements.change(upsert, (portal, entry, *words, now))
 
 
@@ -108,7 +111,7 @@ def known_pages(statements: Statements, portal: str) -> dict[Url, EntryKey]:
 def store_entry_keys(statements: Statements, portal: str, pages: Mapping[Url, EntryKey]) -> None:
     """Stores entry keys of pages. Call it within a transaction."""
     rows = [(portal, url, entry) for url, entry in pages.items()]
-    statements.change_rows(_upsert("portal_page", "portal, url", "entry"), rows)
+    statements.change_rows(_upsert(statements, "portal_page", "portal, url", "entry"), rows)
 
 
 def store_build_time(statements: Statements, portal: str, now: float) -> None:

@@ -251,9 +251,9 @@ def read(
     """
     sources, titles = _Sources(reader), Texts()
     reader.plan(scans=False)
-    for number, (begin, end) in enumerate(pairwise(pages.offsets.tolist())):
+    for site, (begin, end) in enumerate(pairwise(pages.offsets.tolist())):
         own = own_titles([pages.titles[place] for place in range(begin, end)])
-        for page in _of_site(sources, pages, number, own, stored, watch):
+        for page in _of_site(sources, pages, site, own, stored, watch):
             readings.add(page)
         for title in own:
             titles.append(title)
@@ -306,10 +306,10 @@ class _Sources:
 
 
 def _of_site(
-    sources: _Sources, pages: CandidatePages, number: int, titles: Sequence[str], stored: StoredReadings, watch: Watch
+    sources: _Sources, pages: CandidatePages, at: int, titles: Sequence[str], stored: StoredReadings, watch: Watch
 ) -> Iterator[PageReading]:
-    """Readings of a site's pages, in order. number: of the site; titles: without its name."""
-    site, where = pages.sites[number], range(*pages.offsets[number : number + 2].tolist())
+    """Readings of a site's pages, in order. at: index of the site; titles: without its name."""
+    site, where = pages.sites[at], range(*pages.offsets[at : at + 2].tolist())
     ids = list(map(UrlId, pages.ids[where.start : where.stop].tolist()))
     stamps = pages.stamps[where.start : where.stop]
     places = stored.places(pages.ids[where.start : where.stop], stamps).tolist()

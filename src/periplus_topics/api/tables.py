@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from periplus.api.tables import ResultTable, Rows
 from periplus.model.tables import Table, columns_of
 from periplus.present.wording import iso
