@@ -27,9 +27,9 @@ def portals(statements: Statements) -> list[tuple[Portal, float]]:
 
 def store_portal(statements: Statements, portal: Portal) -> None:
     """Creates or updates a portal and keeps its decisions. Call it within a transaction."""
-    key = statements.dialect.of_long_text.format("name")
-    upsert = f"INSERT INTO portal VALUES (?, ?, 0) ON CONFLICT ({key}) DO UPDATE SET settings = excluded.settings"
-    statements.change(upsert, (portal.name, json.dumps(asdict(portal))))
+    settings = json.dumps(asdict(portal))
+    if not statements.change("UPDATE portal SET settings = ? WHERE name = ?", (settings, portal.name)):
+        statements.change("INSERT INTO portal VALUES (?, ?, 0)", (portal.name, settings))
 
 
 def forget_portal(statements: Statements, name: str) -> None:
@@ -58,20 +58,9 @@ def decide(
 ) -> None:
     """Stores a decision. verdict None deletes it. Call it within a transaction."""
     key = (portal, int(of_site), subject)
-    if verdict is None:
-        statements.change("DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", key)
-        return
-    upsert = _upsert(statements, "portal_verdict", "portal, of_site, subject", "verdict, decided")
-    statements.change(upsert, (*key, verdict.value, now))
-
-
-def _upsert(statements: Statements, table: str, key: str, columns: str) -> str:
-    """A statement with a value for each column: those of the key, which are texts or flags, then the others."""
-    values = ", ".join("?" * len((*key.split(","), *columns.split(","))))
-    sets = ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
-    long = statements.dialect.of_long_text
-    unique = ", ".join(name if name == "of_site" else long.format(name) for name in key.split(", "))
-    return f"INSERT INTO {table} ({key}, {columns}) VALUES ({values}) ON CONFLICT ({unique}) DO UPDATE SET {sets}"
+    statements.change("DELETE FROM portal_verdict WHERE portal = ? AND of_site = ? AND subject = ?", key)
+    if verdict is not None:
+        statements.change("INSERT INTO portal_verdict VALUES (?, ?, ?, ?, ?)", (*key, verdict.value, now))
 
 
 def last_decision_s(statements: Statements, portal: str) -> float:
@@ -98,8 +87,8 @@ def words_of(statements: Statements, portal: str, picture_bytes: int = 2**31 - 1
 
 def store_words(statements: Statements, portal: str, entry: EntryKey, words: EntryWords, now: float) -> None:
     """Replaces the editor's text of an entry. Call it within a transaction."""
-    upsert = _upsert(statements, "portal_words", "portal, entry", "words, picture, alt, edited")
-    statements.change(upsert, (portal, entry, *words, now))
+    statements.change("DELETE FROM portal_words WHERE portal = ? AND entry = ?", (portal, entry))
+    statements.change("INSERT INTO portal_words VALUES (?, ?, ?, ?, ?, ?)", (portal, entry, *words, now))
 
 
 def known_pages(statements: Statements, portal: str) -> dict[Url, EntryKey]:
@@ -110,8 +99,12 @@ def known_pages(statements: Statements, portal: str) -> dict[Url, EntryKey]:
 
 def store_entry_keys(statements: Statements, portal: str, pages: Mapping[Url, EntryKey]) -> None:
     """Stores entry keys of pages. Call it within a transaction."""
+    dialect = statements.dialect
+    statements.change(
+        f"DELETE FROM portal_page WHERE portal = ? AND url {dialect.among}", (portal, dialect.list_value(pages))
+    )
     rows = [(portal, url, entry) for url, entry in pages.items()]
-    statements.change_rows(_upsert(statements, "portal_page", "portal, url", "entry"), rows)
+    statements.change_rows("INSERT INTO portal_page VALUES (?, ?, ?)", rows)
 
 
 def store_build_time(statements: Statements, portal: str, now: float) -> None:

@@ -363,9 +363,8 @@ SITE_QUESTIONS = {
     "sources": lambda reader: text_rows.source_rows(reader, SITE),
     "feeds": lambda reader: list(text_rows.feeds(reader)),
     "links in content": lambda reader: sorted(text_rows.content_links(reader, SITE, [url_id(HOME)])),
-    "charsets": lambda reader: text_rows.charsets(reader, SITE, [url_id(url) for url in URLS]),
     "texts of a site": lambda reader: [
-        (page.url, page.blocks, reader.bodies([page.url_id], SITE).get(page.url_id))
+        (page.url, page.blocks, page.charset, reader.bodies([page.url_id], SITE).get(page.url_id))
         for page in reader.page_blocks(map(url_id, URLS), site=SITE)
     ],
     "ends of runs": past_states.reasons_at_ends,

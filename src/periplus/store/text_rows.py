@@ -283,14 +283,6 @@ def content_links(reader: CollectionReader, site: SiteKey, sources: Sequence[Url
     return reader.statements.rows(find, (dialect.list_value(sources),))
 
 
-def charsets(reader: CollectionReader, site: SiteKey, ids: Sequence[UrlId]) -> dict[UrlId, str]:
-    """Charset that each of these pages of a site is decoded with; may be empty."""
-    dialect = reader.statements.dialect
-    where = f"{dialect.anywhere('p', site)}p.url_id {dialect.among}"
-    find = f"SELECT p.url_id, coalesce(p.charset, '') FROM page p WHERE {where}"
-    return dict(reader.statements.rows(find, (dialect.list_value(ids),)))
-
-
 class PageRow(NamedTuple):
     """Stored properties of a page without its text; times in seconds since the epoch."""
 

@@ -22,6 +22,7 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.inlinks import moment_of
 from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
+from periplus.values import Watch
 from periplus_topics import store as portal_rows
 from periplus_topics.analyse.edition import leading_sentence
 from periplus_topics.analyse.keyword_reading import (
@@ -173,7 +174,7 @@ Description = tuple[str, Sequence[str], Sequence[tuple[str, float]]]
 
 
 def describe_entries(
-    folder: Path, reader: CollectionReader, entries: Sequence[Entry], state: StoriesState
+    folder: Path, reader: CollectionReader, entries: Sequence[Entry], state: StoriesState, watch: Watch
 ) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance.
 
@@ -184,7 +185,8 @@ def describe_entries(
     stored = _load_cache(file, state) if file else {}
     describe = _Describing(reader, {site for entry in entries for site in entry.story.sites})
     descriptions = {}
-    for entry in entries:
+    for done, entry in enumerate(entries, 1):
+        watch("reading stories", done, len(entries))
         key = _key(entry.story)
         descriptions[key] = stored[key] if key in stored else describe.description(entry.story)
         sentence, keywords, pages = descriptions[key]

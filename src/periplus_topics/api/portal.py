@@ -156,11 +156,7 @@ def relevance_of(reader: CollectionReader, place: Place, topic: str, stories: Se
 
 
 def sites_for(
-    reader: CollectionReader,
-    portal: Portal,
-    stories: Stories,
-    decided: Decisions,
-    relevance: Mapping[Url, float] | None,
+    reader: CollectionReader, portal: Portal, stories: Stories, decided: Decisions, relevance: Mapping[Url, float]
 ) -> tuple[tuple[PortalSite, ...], float | None]:
     """(sites: the editor's first, then those that together cover most of the other stories earliest;
     share of the stories that these sites cover).
@@ -175,7 +171,7 @@ def sites_for(
     for place, story in enumerate(stories.stories):
         for page in story.pages:
             has[page.site].add(place)
-            scores[page.site] += [relevance[page.url]] if relevance is not None and page.url in relevance else []
+            scores[page.site] += [relevance[page.url]] if page.url in relevance else []
     seen: set[int] = set()
     made = []
     for site in (*pinned, *chosen):
@@ -299,10 +295,7 @@ def review_of(place: Place, name: str) -> PortalReview:
         gathered = json.loads(file.read_text("utf-8"))
         entries = [_entry(fields, portal, decided) for fields in gathered["entries"]]
         sites = _sites(gathered, entries, decided)
-        changed = any(
-            (fields["verdict"] or "") != entry.verdict
-            for fields, entry in zip(gathered["entries"], entries, strict=True)
-        )
+        changed = [fields["verdict"] or "" for fields in gathered["entries"]] != [entry.verdict for entry in entries]
         lacks, run, covered = tuple(map(str, gathered["lacks"])), str(gathered["run"]), gathered["covered"]
     except FileNotFoundError:
         entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
@@ -382,19 +375,19 @@ def create(place: Place, portal: Portal) -> None:
         before = dict(portal_rows.portals(statements))
         # a transaction is repeated if the connection fails while it is committed
         if portal not in before and portal.name in [other.name for other in before]:
-            raise UsageError(
-                f"the portal {portal.name} exists already: `periplus portal change {portal.name}` changes it"
-            )
+            raise UsageError(f"the portal {portal.name} exists already: `periplus portal change` changes it")
         portal_rows.store_portal(statements, portal)
 
     _change(place, create_new)
 
 
 def _change(place: Place, action: Callable[[Statements], T]) -> T:
-    """Changes a portal or an editor's decisions in one transaction."""
+    """Changes a portal or an editor's decisions in one transaction, after those of other editors."""
 
     def change_here(statements: Statements) -> T:
         runs.refuse(statements)
+        if statements.dialect.for_update:
+            statements.change("LOCK TABLE portal IN SHARE ROW EXCLUSIVE MODE")
         return action(statements)
 
     return home_of(place).change(change_here)
@@ -443,14 +436,11 @@ def edition_of(place: Place, portal: Portal, now: float, watch: Watch = lambda w
         allowed = without_banned_sites(stories, decided)
         relevance = relevance_of(reader, place, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
-        entries = _report_progress(
-            describe_entries(cache_folder(place), reader, (*chosen.published, *chosen.waiting), state),
-            len(chosen.published) + len(chosen.waiting),
-            watch,
-        )
+        described = (*chosen.published, *chosen.waiting)
+        entries = tuple(describe_entries(cache_folder(place), reader, described, state, watch))
         published, waiting = entries[: len(chosen.published)], entries[len(chosen.published) :]
         shown = replace(allowed, stories=tuple(entry.story for entry in published))
-        sites, covered = sites_for(reader, portal, shown, decided, relevance)
+        sites, covered = sites_for(reader, portal, shown, decided, relevance or {})
         last = next(reversed(reader.runs()), None)
         written_words = portal_rows.words_of(reader.statements, portal.name)
     _remember(place, portal, chosen, entry_keys)
@@ -524,14 +514,6 @@ def _apply_edit(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.En
     return portal_rows.EntryWords(words, picture, alt)
 
 
-def _report_progress(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
-    rows = []
-    for done, entry in enumerate(entries, 1):
-        rows.append(entry)
-        watch("reading stories", done, total)
-    return tuple(rows)
-
-
 def _remember(place: Place, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
     new = {
@@ -595,16 +577,14 @@ def _subject(
 ) -> tuple[EntryKey | SiteKey, bool]:
     """(full name, whether it is a site)."""
     given = subject.strip().lower()
-    site = SiteKey(given.partition("://")[2].partition("/")[0] if "://" in given else given).removeprefix("www.")
+    site = SiteKey((given.partition("://")[2].partition("/")[0] if "://" in given else given).removeprefix("www."))
     begins = [key for key in keys if key.startswith(given)]
     if site in sites:
-        name, of_site = SiteKey(site), _SITE
-    elif len(begins) == 1:
+        return _check_verb(verb, site, _SITE)
+    if len(begins) == 1:
         return _check_verb(verb, begins[0], _ENTRY)
-    else:
-        why = f"matches {len(begins)} entries" if begins else "is not an entry or site of the collection"
-        raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was changed.")
-    return _check_verb(verb, name, of_site)
+    why = f"matches {len(begins)} entries" if begins else "is not an entry or site of the collection"
+    raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was changed.")
 
 
 def _check_verb(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress, pairwise
 from pathlib import Path
@@ -270,39 +271,24 @@ def read(
     return articles, links[sites[:, 0] != sites[:, 1]]
 
 
-class PageSource(NamedTuple):
-    """What is stored of a page. links: (target, anchor) of its hyperlinks outside of navigation."""
-
-    page: PageBlocks
-    body: bytes
-    charset: str
-    links: Sequence[tuple[UrlId, str]]
-
-
 class _Sources:
-    """Reads texts, bytes, links and dates of pages."""
+    """Reads texts, bytes, links and dates of pages. bodies, links: of the pages that were loaded last."""
 
     def __init__(self, reader: CollectionReader) -> None:
         self.reader = reader
+        self.bodies: Mapping[int, bytes] = {}
+        self.links = defaultdict[UrlId, list[tuple[UrlId, str]]](list)  # (target, anchor) outside of navigation
         self.fed: dict[Url, float] = {}  # publication time of feed entries; the earliest if there are several
         for url, body in text_rows.feeds(reader):
             for entry, when in feed_dates(body, url).items():
                 self.fed[entry] = min(when, self.fed.get(entry, when))
 
-    def of(self, site: SiteKey, ids: Sequence[UrlId], texts: Mapping[UrlId, PageBlocks]) -> dict[UrlId, PageSource]:
-        """Pages of a site. texts: the pages that were read before."""
-        if not ids:
-            return {}
-        read = self.reader.page_blocks([url_id for url_id in ids if url_id not in texts], site=site)
-        pages = {**texts, **{page.url_id: page for page in read}}
-        bodies, charsets = self.reader.bodies(ids, site), text_rows.charsets(self.reader, site, ids)
-        links: dict[UrlId, list[tuple[UrlId, str]]] = {url_id: [] for url_id in ids}
+    def load(self, site: SiteKey, ids: Sequence[UrlId]) -> None:
+        """Reads the bytes and links of pages of a site."""
+        self.links.clear()
+        self.bodies = self.reader.bodies(ids, site)
         for source, target, anchor in text_rows.content_links(self.reader, site, ids):
-            links[source].append((target, anchor))
-        return {
-            url_id: PageSource(pages[url_id], bodies.get(url_id, b""), charsets[url_id], links[url_id])
-            for url_id in ids
-        }
+            self.links[source].append((target, anchor))
 
 
 def _of_site(
@@ -330,40 +316,43 @@ def _of_site(
     of_pages = RaggedColumn(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), np.frombuffer(marks, np.uint64))
     contents = RaggedColumn(of_pages.offsets, own_places(of_pages))
     bylines = RaggedColumn(of_pages.offsets, own_places(of_pages, content=False))  # a byline may look like navigation
-    for begin in range(0, len(ids), SOURCES_AT_ONCE):
-        inputs = {}
-        for number in range(begin, min(begin + SOURCES_AT_ONCE, len(ids))):
-            fed = sources.fed.get(Url(pages.urls[where.start + number]), 0.0)
-            given = f"{titles[number]}\n{fed!r}\n".encode("utf-8", "replace")
-            own = np.packbits((contents[number], bylines[number])).tobytes()
-            inputs[number] = xxh3_64_intdigest(given + own)
-        changed = [n for n, state in inputs.items() if places[n] < 0 or stored.inputs(places[n]) != state]
-        read = sources.of(site, [ids[number] for number in changed], held)
-        for number, state in inputs.items():
-            watch("reading pages", where.start + (len(ids) + number) // 2, len(pages.ids))
-            if (source := read.get(ids[number])) is None:
-                yield stored[places[number]]
-                continue
-            held.pop(ids[number], None)
-            texts = candidate_texts(source.page.blocks, source.page.parts)[0]
-            yield _read_page(
-                source, sources.fed.get(source.page.url, 0.0), float(pages.first_seen[where.start + number]),
-                titles[number], list(compress(texts, contents[number])), list(compress(texts, bylines[number])),
-            )._replace(stamps=int(stamps[number]), inputs=state, marks=of_pages[number])  # fmt: skip
+    inputs = []
+    for number, title in enumerate(titles):
+        fed = sources.fed.get(Url(pages.urls[where.start + number]), 0.0)
+        given = f"{title}\n{fed!r}\n".encode("utf-8", "replace")
+        inputs.append(xxh3_64_intdigest(given + np.packbits((contents[number], bylines[number])).tobytes()))
+    is_new = [place < 0 or stored.inputs(place) != state for place, state in zip(places, inputs, strict=True)]
+    changed = list(compress(ids, is_new))
+    others = sources.reader.page_blocks([url_id for url_id in changed if url_id not in held], site=site)
+    read = 0
+    for number, place in enumerate(places):
+        watch("reading pages", where.start + (len(ids) + number) // 2, len(pages.ids))
+        if not is_new[number]:
+            yield stored[place]
+            continue
+        if read % SOURCES_AT_ONCE == 0:
+            sources.load(site, changed[read : read + SOURCES_AT_ONCE])
+        read += 1
+        page = held.pop(ids[number]) if ids[number] in held else next(others)
+        texts = candidate_texts(page.blocks, page.parts)[0]
+        yield _read_page(
+            sources, page, float(pages.first_seen[where.start + number]), titles[number],
+            list(compress(texts, contents[number])), list(compress(texts, bylines[number])),
+        )._replace(stamps=int(stamps[number]), inputs=inputs[number], marks=of_pages[number])  # fmt: skip
 
 
 def _read_page(
-    source: PageSource, fed: float, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
+    sources: _Sources, page: PageBlocks, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
 ) -> PageReading:
-    """Reading from a page's own texts and from texts that may contain its date. fed: its time in a feed."""
-    page = source.page
+    """Reading from a page's own texts and from texts that may contain its date."""
+    body = sources.bodies.get(page.url_id)
     evidence = DateEvidence(
-        page.url, decode(source.body, source.charset, page.media_type)[0] if source.body else "", page.title,
-        dated_texts, page.language or page.language_found, fed, page.last_modified, first_seen,
+        page.url, decode(body, page.charset, page.media_type)[0] if body else "", page.title, dated_texts,
+        page.language or page.language_found, sources.fed.get(page.url, 0.0), page.last_modified, first_seen,
     )  # fmt: skip
     date = page_date(evidence)
     whole = "\n".join(own)
-    targets = {int(target) for target, anchor in source.links if anchor[:ANCHOR_CHARS] in whole}
+    targets = {int(target) for target, anchor in sources.links[page.url_id] if anchor[:ANCHOR_CHARS] in whole}
     shingles, (words, counts) = shingles_of(own), words_of(title, own)
     return PageReading(
         page.url_id, 0, 0, date.when, DATE_ORIGINS.index(date.source), date.whole_day, len(shingles),
