@@ -6,17 +6,14 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from periplus.errors import StoreError, UsageError
 
-FILES: Final = tuple(
-    f"topics/*.{ending}" for ending in ("json", "examples.gz", "labels.jsonl", "judged.jsonl", "harvest.jsonl")
-)
+USER_FILES: Final = "topics/*"
 """Files of a collection that are made at the request of a user; a database stores them in the table `file`."""
-_NAME: Final = re.compile(r"topics/\w[\w.-]*")
+_NAME: Final = re.compile(r"topics/\w[\w.-]*\.(json|examples\.gz|(labels|judged|harvest)\.jsonl)")
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -56,8 +53,8 @@ def read_rules(path: Path) -> str:
 
 
 def is_user_file(name: str) -> bool:
-    """Whether the name is one of FILES. Any user of a database may have written other names to its table."""
-    return bool(_NAME.fullmatch(name)) and any(fnmatchcase(name, pattern) for pattern in FILES)
+    """Whether the name is one of USER_FILES. Any user of a database may have written other names to its table."""
+    return bool(_NAME.fullmatch(name))
 
 
 class FolderFiles:
@@ -107,7 +104,7 @@ class FolderFiles:
 
 
 def checked_file(name: str) -> str:
-    """Returns the name. Raises UsageError if it is none of FILES."""
+    """Returns the name. Raises UsageError if it is none of USER_FILES."""
     if not is_user_file(name):
         raise UsageError(f"{name!r} is not the name of a user's file in a collection")
     return name

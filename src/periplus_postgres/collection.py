@@ -63,7 +63,7 @@ class DatabaseCollection(Collection):
 
 
 _ADD_FILE = (
-    "INSERT INTO file VALUES (?, ?, ?)"
+    "INSERT INTO file VALUES (?, ?, (extract(epoch FROM clock_timestamp()) * 1e9)::bigint)"
     " ON CONFLICT (name) DO UPDATE SET data = {} excluded.data, changed = excluded.changed"
 )
 
@@ -97,24 +97,20 @@ class DatabaseFiles:
         return rows[0][0] if rows else None
 
     def write(self, name: str, data: bytes) -> None:
-        self._add(name, data, "")
+        self._change(_ADD_FILE.format(""), name, data)
 
     def append(self, name: str, data: bytes) -> None:
-        self._add(name, data, "file.data ||")
-
-    def _add(self, name: str, data: bytes, before: str) -> None:
-        def add(statements: Statements, moment: float) -> None:
-            runs.refuse(statements)
-            statements.change(_ADD_FILE.format(before), (checked_file(name), data, int(moment * 1e9)))
-
-        self._home.change_at(0.0, add)
+        self._change(_ADD_FILE.format("file.data ||"), name, data)
 
     def remove(self, name: str) -> bool:
-        def remove(statements: Statements) -> bool:
-            runs.refuse(statements)
-            return statements.change("DELETE FROM file WHERE name = ?", (checked_file(name),)) > 0
+        return self._change("DELETE FROM file WHERE name = ?", name) > 0
 
-        return self._home.change(remove)
+    def _change(self, statement: str, name: str, *values: bytes) -> int:
+        def change(statements: Statements) -> int:
+            runs.refuse(statements)
+            return statements.change(statement, (checked_file(name), *values))
+
+        return self._home.change(change)
 
 
 def clear(store: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from periplus.files import FILES, is_user_file, replace_file
+from periplus.files import USER_FILES, FolderFiles, is_user_file
 from periplus.model.collection import Exchange
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import changes
@@ -261,11 +261,11 @@ def foreign_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def load_files(connection: sqlite3.Connection, folder: Path) -> None:
-    """Creates the temporary table `file` with FILES of the folder. changed: modification time in nanoseconds since the
-    epoch.
+    """Creates the temporary table `file` with USER_FILES of the folder. changed: modification time in nanoseconds since
+    the epoch.
     """
-    paths = (path for pattern in FILES for path in folder.glob(pattern))
-    rows = [(path.relative_to(folder).as_posix(), path.read_bytes(), path.stat().st_mtime_ns) for path in paths]
+    paths = [(name, folder / name) for name in FolderFiles(folder).names(USER_FILES)]
+    rows = [(name, path.read_bytes(), path.stat().st_mtime_ns) for name, path in paths]
     (is_reader,) = connection.execute("PRAGMA query_only").fetchone()
     connection.execute("PRAGMA query_only = OFF")  # a read-only connection cannot create a temporary table
     connection.execute("CREATE TEMP TABLE file (name TEXT PRIMARY KEY, data BLOB NOT NULL, changed INTEGER NOT NULL)")
@@ -274,23 +274,19 @@ def load_files(connection: sqlite3.Connection, folder: Path) -> None:
 
 
 def write_files(connection: sqlite3.Connection, folder: Path) -> None:
-    """Writes the content of the table `file` to FILES of the folder. Each file is replaced atomically; equal files are
-    not written.
+    """Writes the content of the table `file` to USER_FILES of the folder. Each file is replaced atomically; equal files
+    are not written.
 
-    Names that do not match FILES are ignored, since any user of the database may have written them. Raises OSError.
+    Other names are ignored, since any user of the database may have written them. Raises StoreError.
     """
-    rows = {name: (data, changed) for name, data, changed in connection.execute("SELECT name, data, changed FROM file")}
-    for path in [path for pattern in FILES for path in folder.glob(pattern)]:
-        if path.relative_to(folder).as_posix() not in rows:
-            path.unlink()
-    for name, (data, changed) in rows.items():
-        path = folder / name
-        if not is_user_file(name):
-            continue
-        if not path.is_file() or path.read_bytes() != data:
-            path.parent.mkdir(0o700, exist_ok=True)
-            replace_file(path, data)
-        os.utime(path, ns=(changed, changed))
+    files, rows = FolderFiles(folder), connection.execute("SELECT name, data, changed FROM file").fetchall()
+    for name in set(files.names(USER_FILES)).difference(name for name, *_ in rows):
+        files.remove(name)
+    for name, data, changed in rows:
+        if is_user_file(name):
+            if files.read(name) != data:
+                files.write(name, data)
+            os.utime(folder / name, ns=(changed, changed))
 
 
 def rules_in_force(connection: sqlite3.Connection) -> str:

@@ -14,7 +14,7 @@ from periplus.values import Row
 
 WRITTEN_BACK = (*(table.name for table in stored_tables()), "file")
 """Tables that are changed in the local copy of a database's collection and then in the database: users' decisions.
-`file` contains `periplus.files.FILES` of a folder by path; in SQLite it is a temporary table.
+`file` contains `periplus.files.USER_FILES` of a folder by path; in SQLite it is a temporary table.
 """
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",

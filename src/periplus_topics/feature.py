@@ -39,7 +39,7 @@ FEATURE = Feature(
         ),
     ),
     tables="periplus_topics.api.tables:RESULTS",
-    in_use="periplus_topics.api.topics:has_topics",
+    in_use="periplus_topics.api.topics:topic_names",
     routes="periplus_topics.screens:ROUTES",
     templates="periplus_topics",
     navigation=(

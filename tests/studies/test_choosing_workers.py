@@ -10,6 +10,7 @@ from campaigns import DRY, PAGES, POOR, RICH, asked, campaign, quick, web
 from postgres_voyage import StoredCollection
 from voyage import QUICK, Collection, flags_for, plain, told
 
+from periplus.api.homes import home_of
 from periplus.model.visit import Reason
 from periplus.model.web import Url
 from periplus.settings import settings_from
@@ -149,7 +150,9 @@ def test_the_curve_of_a_topical_crawl_is_shared_in_the_database(tmp_path, addres
 
 
 def test_a_topical_crawl_of_two_workers_judges_the_pages_of_both(place, tmp_path, ships):
-    topics = tmp_path / "topics"
+    topics = place if isinstance(place, str) else tmp_path / "topics"
+    if isinstance(place, str):
+        home_of(place).prepare("", 0.0)  # a command begins a collection for examples only in a folder
     for name in ("good", "bad"):
         (tmp_path / name).mkdir()
         for number in range(12):
@@ -169,8 +172,9 @@ def test_a_topical_crawl_of_two_workers_judges_the_pages_of_both(place, tmp_path
     end = crawl_topic(order, lambda progress: bool(most.append(progress.progress.workers)))
     pages = [(entry.host, entry.target) for entry in ships.log.entries if entry.target != "/robots.txt"]
     assert end.end.note == "max-pages 60 reached" and max(most) == 2
-    assert len(pages) == len(set(pages)) == end.gathered.pages == 60
+    assert len(pages) == len(set(pages)) == end.gathered.pages == harvest_of(place, "ships")[-1].pages == 60
     assert faults_of(place) == []
+    assert not (tmp_path / "cache").exists(), "no worker makes a copy"
 
 
 def test_a_site_of_several_hosts_is_one_unit_in_a_database(address, server):

@@ -36,7 +36,7 @@ _ADDRESSES: Final[dict[Path, str]] = {}
 
 
 class UserFiles(Protocol):
-    """Files of a collection that are made at the request of a user: `periplus.files.FILES`.
+    """Files of a collection that are made at the request of a user: `periplus.files.USER_FILES`.
 
     Each call is one transaction. Methods raise UsageError for other names, NoCollection and StoreError.
     """

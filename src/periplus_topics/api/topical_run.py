@@ -59,16 +59,14 @@ def is_due(pages: int, noted: int) -> bool:
     return pages >= noted + max(10, noted // 100)
 
 
-def note_harvest(place: Place, topic: str, point: HarvestPoint) -> bool:
-    """Appends a point to the stored harvest curve. False if the disk is full or the database unavailable; the crawl
-    then continues without.
+def note_harvest(place: Place, topic: str, point: HarvestPoint) -> None:
+    """Appends a point to the stored harvest curve. If the disk is full or the database unavailable, the crawl continues
+    without the point.
     """
     try:
         files_of(place).append(topic_file(topic, HARVEST), json.dumps(point._asdict()).encode("ascii") + b"\n")
     except PeriplusError as error:
         _log.warning("curve topic=%s error=%s", topic, error)
-        return False
-    return True
 
 
 def harvest_of(place: Place, topic: str) -> list[HarvestPoint]:

@@ -250,11 +250,6 @@ def topic_names(place: Place) -> list[str]:
     return [Path(file).stem for file in files_of(place).names("topics/*.json")]
 
 
-def has_topics(place: Place) -> bool:
-    """Whether the collection has a topic."""
-    return bool(topic_names(place))
-
-
 def topic_of(place: Place, name: str) -> Topic:
     """A trained topic. Raises UsageError for an unknown topic, StoreError for a damaged one."""
     from periplus_topics.analyse.judging import topic_of_text
