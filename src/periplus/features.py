@@ -58,7 +58,7 @@ class NavEntry(NamedTuple):
 class StoredTable(NamedTuple):
     """A table of users' decisions that a feature adds to every collection, in folders and databases.
 
-    It moves with the collection, and is changed in the copy of a collection in a database and then written back.
+    It moves with the collection.
     columns: `name kind, name kind` with kind text, integer, real or bytes; no value may be missing. key: columns that
     identify a row, separated by commas.
     url: a column with the URL of a page; the rows of deleted pages are deleted.

@@ -308,9 +308,9 @@ def _duplicates(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _results(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    _, folder = served.folder(arguments.get("collection", ""))
+    _, place = served.place(arguments.get("collection", ""))
     kind, which = arguments["table"], arguments.get("name", "")
-    what, names = _RESULTS[kind].subject, _RESULTS[kind].subjects(folder)
+    what, names = _RESULTS[kind].subject, _RESULTS[kind].subjects(place)
     if not which and len(names) == 1:
         which = names[0]
     if which not in names:

@@ -362,7 +362,11 @@ SITE_QUESTIONS = {
     "page rows": lambda reader: [row._replace(body_id=0) for _, row in text_rows.page_rows(reader)],
     "sources": lambda reader: text_rows.source_rows(reader, SITE),
     "feeds": lambda reader: list(text_rows.feeds(reader)),
-    "links to sites": lambda reader: list(text_rows.cross_links_of(reader, url_id(HOME))),
+    "links in content": lambda reader: sorted(text_rows.content_links(reader, SITE, [url_id(HOME)])),
+    "texts of a site": lambda reader: [
+        (page.url, page.blocks, page.charset, reader.bodies([page.url_id], SITE).get(page.url_id))
+        for page in reader.page_blocks(map(url_id, URLS), site=SITE)
+    ],
     "ends of runs": past_states.reasons_at_ends,
     "answers": past_states.answers_by_run,
     "past": past_of,

@@ -15,7 +15,6 @@ from periplus.api.page_segments import rules_at, write_rules
 from periplus.errors import UsageError
 from periplus.masking import without_secrets
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite import reading
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.ui import state as ui_state
 from periplus.ui.routes import application
@@ -33,9 +32,11 @@ from stored import page, stored
 
 HOME = "https://e.org/"
 ANSWERS = {HOME: page("Home", "/a", "/gone"), "https://e.org/a": page("Pilots", "/"), "https://e.org/gone": 404}
-SCREENS = ("live", "t/pages", "t/links", "t/issues", "map", "site", "search?q=pilots", "settings", "topics", "portals",
-    "page?url=https://e.org/a", "compare", "t/sites", "t/faults", "graph")  # fmt: skip
-COPIED = ("search", "portals", "graph")  # are read from the local copy of a database
+SCREENS = (
+    "live", "t/pages", "t/links", "t/issues", "map", "site", "search?q=pilots", "settings", "topics", "portals",
+    "stories", "page?url=https://e.org/a", "compare", "t/sites", "t/faults", "t/stories", "graph", "keywords?of=https://e.org/a",
+)  # fmt: skip
+COPIED = ("search", "graph")  # are read from the local copy of a database
 
 
 @pytest.fixture
@@ -94,16 +95,16 @@ def others(monkeypatch, tmp_path):
     return read
 
 
-def test_a_portal_is_created_edited_and_removed_in_the_database(served, others):
+def test_a_portal_is_created_edited_and_removed_in_the_database(served):
     client, state, address = served
     at = f"/c/{address.collection}"
     assert posted(client, f"{at}/portals", f"{at}/portals", name="coast", title="The coast").status_code == 303
     portal = f"{at}/portal/coast"
     assert "The coast" in client.get(portal).text
-    assert [one.title for one, _ in portals(others(address.text))] == ["The coast"]
+    assert [one.title for one, _ in portals(address.text)] == ["The coast"]
     posted(client, f"{portal}/decide", portal, what="ban", **{"pick-e.org": "1"})
-    with contextlib.closing(reading.connect(others(address.text))) as connection:
-        assert portal_rows.decisions(connection, "coast").sites == {"e.org": EditorVerdict.BANNED}
+    decided = home_of(address.text).read(lambda statements: portal_rows.decisions(statements, "coast"))
+    assert decided.sites == {"e.org": EditorVerdict.BANNED}
     posted(client, f"{portal}/do", portal, what="change", title="Another coast")
     assert "Another coast" in client.get(portal).text
     posted(client, f"{portal}/do", portal, what="build")
@@ -111,7 +112,7 @@ def test_a_portal_is_created_edited_and_removed_in_the_database(served, others):
         commands = {job.order.command for job in queue.jobs()}
     assert commands == {("portal", "build", "coast", "-c", without_secrets(address.text))}
     assert posted(client, f"{portal}/do", portal, what="remove", sure="coast").status_code == 303
-    assert portals(others(address.text)) == []
+    assert portals(address.text) == []
 
 
 def test_a_topic_is_labelled_and_removed_in_the_database(served):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -30,8 +33,12 @@ from periplus_postgres.moving import into_database, move, silent
 from periplus_studies.api import marks_in
 from periplus_studies.model import SiteMark, SiteStatus
 from periplus_studies.results import mark_sites
+from periplus_topics.api import portal as portals
+from periplus_topics.api.keywords import keywords
+from periplus_topics.api.stories import influence, stored_stories, stories_of
 from periplus_topics.api.topical_run import HarvestPoint, harvest_of, note_harvest
 from periplus_topics.api.topics import JUDGED, changed_s, stored_judgements, stored_labels, topic_names, topic_of
+from periplus_topics.model import Portal
 from stored import page, stored
 
 HOME = "https://e.org/"
@@ -181,6 +188,37 @@ def test_a_portal_is_made_edited_published_and_removed_by_two(news: Path | str, 
     ran(news, "portal", "remove", "coast", "--yes")
     own(2)
     assert "No portal" in ran(news, "portal", "list")
+
+
+def test_stories_and_portals_are_equal_in_a_folder_and_a_database(tmp_path: Path, address, own) -> None:
+    folder = stored(tmp_path / "n.periplus", WEB.pages, WEB.starts, now=WEB.now)
+    there = _in_database(Path(shutil.copytree(folder, tmp_path / "moved.periplus")), address)
+    in_folder, in_database = _published(folder, tmp_path / "1"), _published(there, tmp_path / "2")
+    assert in_folder == in_database
+    assert len(in_folder[0].stories) > 2 and len(in_folder[1].entries) == 2
+    assert {path.name for path in (tmp_path / "cache-1").rglob("*") if path.is_file()} == {
+        "stories.read", "stories.json", "entries.json", "coast.review.json"
+    }, "no copy"  # fmt: skip
+
+
+def _published(place: Path | str, out: Path) -> tuple[Any, ...]:
+    """What is found, decided and published."""
+    made = Portal("coast", "The coast", 1.0, approve=True)
+    portals.create(place, made)
+    with pytest.raises(UsageError, match="exists already"):
+        portals.create(place, replace(made, title="Another"))
+    waiting = portals.edition_of(place, made, WEB.now).waiting
+    portals.decide(place, made, "approve", [entry.key for entry in waiting[:3]], WEB.now)
+    portals.decide(place, made, "pin", [waiting[0].story.sites[0]], WEB.now)
+    portals.decide(place, made, "hide", [waiting[4].key], WEB.now)
+    portals.decide(place, made, "reset", [waiting[2].key], WEB.now)
+    portals.edit(place, made, waiting[0].key, portals.Edit("Seen.", b"\x89PNG\r\n\x1a\n", "A buoy"), WEB.now)
+    edition, _ = portals.build(place, "coast", out, WEB.now)
+    portals.edit(place, made, waiting[0].key, portals.Edit("Seen again."), WEB.now + 1)
+    review = replace(portals.review_of(place, "coast"), gathered=0.0)
+    files = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    found = keywords(place), influence(place), stored_stories(place), portals.portals(place)
+    return stories_of(place), edition, review, files, found
 
 
 def test_links_of_a_survey_are_deleted_as_chosen_and_no_others(tmp_path: Path, place: Path | str, own) -> None:

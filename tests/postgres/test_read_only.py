@@ -85,7 +85,7 @@ def state_of(address):
 
 
 def told(place, words):
-    at = 2 if words[0] in ("export", "faults", "jobs", "rules", "survey", "topic") else 1
+    at = 2 if words[0] in ("export", "faults", "jobs", "portal", "rules", "survey", "topic") else 1
     return CliRunner().invoke(main, [*words[:at], "-c", place, *words[at:]])
 
 

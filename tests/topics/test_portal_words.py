@@ -8,10 +8,10 @@ from click.testing import CliRunner
 from lxml import etree
 
 from newsroom import BUOY, DREDGE, NOW, edition, entry
+from periplus.api.homes import home_of
 from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.web import Url
-from periplus.store.sqlite import reading, schema
 from periplus_topics import store as portal_rows
 from periplus_topics.api import portal as portals
 from periplus_topics.model import EntryKey, Portal
@@ -28,15 +28,13 @@ XHTML, ATOM = "{http://www.w3.org/1999/xhtml}", "{http://www.w3.org/2005/Atom}"
 def folder(tmp_path):
     folder = stored(tmp_path / "c.periplus", {"https://a.example/": "<p>A"}, ["https://a.example/"])
     portals.create(folder, PORTAL)
-    with schema.writing(folder) as connection:
-        portal_rows.store_entry_keys(
-            connection, "coast", {Url("https://a.example/"): KEY, Url("https://b.example/"): "bbbbbbb2"}
-        )
+    keys = {Url("https://a.example/"): KEY, Url("https://b.example/"): EntryKey("bbbbbbb2")}
+    home_of(folder).change(lambda statements: portal_rows.store_entry_keys(statements, "coast", keys))
     return folder
 
 
 def words(folder):
-    return portal_rows.words_of(reading.connect(folder), "coast").get(KEY)
+    return home_of(folder).read(lambda statements: portal_rows.words_of(statements, "coast")).get(KEY)
 
 
 def test_unchanged_fields_are_kept_and_empty_fields_removed(folder):

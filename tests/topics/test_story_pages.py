@@ -10,10 +10,10 @@ from periplus.api.deleting import delete
 from periplus.model.collection import Deletion
 from periplus.store import column_files
 from periplus.store.column_files import STORIES as FILE
+from periplus.store.reader import CollectionReader
 from periplus.store.sqlite import schema
 from periplus.urls.canonical import url_id
 from periplus_topics.analyse import articles, stories
-from periplus_topics.api import story_pages
 from periplus_topics.api.stories import stories_of
 from periplus_topics.api.story_pages import VERSION, Readings, StoredReadings, stored_readings
 from stored import stored
@@ -35,14 +35,14 @@ def folder(web: NewsWeb, tmp_path: Path) -> Path:
 def read_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The pages read so far, in order."""
     urls: list[str] = []
-    read = story_pages._Reader.blocks
+    read = CollectionReader.page_blocks
 
-    def noted(reader, page):
-        blocks = read(reader, page)
-        urls.append(blocks.url)
-        return blocks
+    def noted(*asked, **named):
+        for page in read(*asked, **named):
+            urls.append(page.url)
+            yield page
 
-    monkeypatch.setattr(story_pages._Reader, "blocks", noted)
+    monkeypatch.setattr(CollectionReader, "page_blocks", noted)
     return urls
 
 

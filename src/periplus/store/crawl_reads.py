@@ -300,6 +300,7 @@ class PageBlocks(NamedTuple):
     author: str  # declared authors, separated by `; `; declared dates in ISO 8601
     date_published: str
     date_modified: str
+    charset: str  # that its bytes are decoded with; may be empty
 
     @property
     def when(self) -> float:
@@ -315,7 +316,7 @@ def pages_statement(dialect: Dialect, which: str = HAS_PAGE) -> str:
     return (
         "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title,"
         " p.language, p.language_found, p.media_type, p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
-        " p.author, p.date_published, p.date_modified"
+        " p.author, p.date_published, p.date_modified, coalesce(p.charset, '')"
         f" FROM page p JOIN url u ON {dialect.beside('u', 'p')}u.id = p.url_id"
         f" JOIN host h ON {dialect.beside('h', 'u')}h.id = u.host_id"
         f" LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id WHERE {which}"

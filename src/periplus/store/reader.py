@@ -261,11 +261,14 @@ class CollectionReader(Protocol):
         by_id = {row[0]: Brief(*row) for row in self.statements.rows(find, (dialect.list_value(ids),))}
         return [by_id.get(identity, Brief(identity, "", "", Reason.WAITING.value, 0, "", 0, -1)) for identity in ids]
 
-    def page_blocks(self, ids: Iterable[UrlId], which: str = HAS_PAGE) -> Iterator[PageBlocks]:
-        """Current pages among the URLs with their texts, in the order given. which: SQL condition for them."""
-        find = (
-            f"{pages_statement(self._dialect, which)} AND {self._dialect.anywhere('p')}p.url_id {self._dialect.among}"
-        )
+    def page_blocks(
+        self, ids: Iterable[UrlId], which: str = HAS_PAGE, site: SiteKey | None = None
+    ) -> Iterator[PageBlocks]:
+        """Current pages among the URLs with their texts, in the order given. which: SQL condition for them; site: of
+        all of them, if it is known.
+        """
+        dialect = self._dialect
+        find = f"{pages_statement(dialect, which)} AND {dialect.anywhere('p', site)}p.url_id {dialect.among}"
         rest = iter(ids)
         while lot := list(islice(rest, TEXTS_AT_ONCE)):
             by_id = {row[0]: row for row in self.statements.rows(find, (self._dialect.list_value(lot),))}
@@ -398,13 +401,13 @@ class CollectionReader(Protocol):
         """Columns of a page, its body, rendering or canonical XML."""
         return next(iter(self._of_pages(columns, [url_id])), None)
 
-    def _of_pages(self, columns: str, ids: Sequence[int]) -> list[Values]:
+    def _of_pages(self, columns: str, ids: Sequence[int], site: SiteKey | None = None) -> list[Values]:
         dialect = self._dialect
         find = (
             f"SELECT {columns} FROM page p LEFT JOIN body b ON {dialect.beside('b', 'p')}b.id = p.body_id"
             f" LEFT JOIN rendering g ON {dialect.beside('g', 'p')}g.url_id = p.url_id"
             f" LEFT JOIN xml x ON {dialect.beside('x', 'p')}x.body_id = p.body_id"
-            f" WHERE {dialect.anywhere('p')}p.url_id {dialect.among}"
+            f" WHERE {dialect.anywhere('p', site)}p.url_id {dialect.among}"
         )
         return self.statements.rows(find, (dialect.list_value(ids),))
 
@@ -477,10 +480,10 @@ class CollectionReader(Protocol):
         """The page's bytes, without content codings; None if not stored."""
         return self.bodies([url_id]).get(url_id)
 
-    def bodies(self, ids: Sequence[int]) -> dict[int, bytes]:
-        """The same of several pages; without those whose bytes are not stored."""
+    def bodies(self, ids: Sequence[int], site: SiteKey | None = None) -> dict[int, bytes]:
+        """The same of several pages; without those whose bytes are not stored. site: of all of them, if it is known."""
         segment = "b.segment, b.start, b.length" if self._dialect.has_shards else "NULL, NULL, NULL"
-        rows = self._of_pages(f"p.url_id, b.data, b.dictionary_id, b.text, {segment}", ids)
+        rows = self._of_pages(f"p.url_id, b.data, b.dictionary_id, b.text, {segment}", ids, site)
         bodies: dict[int, bytes] = {}
         for page, data, dictionary_id, text, *place in rows:
             if place[0] is not None:

@@ -69,11 +69,12 @@ class Dialect:
         """Prefix of the conditions of a join."""
         return f"{table}.shard = {other}.shard AND " if self.has_shards else ""
 
-    def anywhere(self, table: str) -> str:
+    def anywhere(self, table: str, site: SiteKey | None = None) -> str:
         """Prefix of the conditions on a key whose shard is unknown: an index look-up per shard. BETWEEN would read the
-        whole index.
+        whole index. site: of all keys, if it is known.
         """
-        return f"{table}.shard IN ({', '.join(map(str, range(SHARDS)))}) AND " if self.has_shards else ""
+        shards = range(SHARDS) if site is None else (shard_of(site),)
+        return f"{table}.shard IN ({', '.join(map(str, shards))}) AND " if self.has_shards else ""
 
     def list_value(self, values: Iterable[object]) -> object:
         """The parameter of the condition `among`."""

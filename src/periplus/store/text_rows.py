@@ -39,6 +39,7 @@ _FAR = 1 << 30  # instead of a depth: no link leads there
 WITH_COPIES = f"({HAS_PAGE} OR {IS_COPY})"  # pages, and copies that may represent a group of duplicates
 _DUPLICATE_PAGES = f"FROM page p JOIN url u ON u.id = p.url_id WHERE {WITH_COPIES}"
 _LINKS = any_of((LinkKind.ANCHOR, LinkKind.AREA))
+_MENUS = any_of((Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE))
 _FEEDS = "('application/rss+xml', 'application/atom+xml', 'application/rdf+xml', 'application/xml', 'text/xml')"
 FEEDS_MOST = 5_000  # maximum feeds to read; a site has a few
 
@@ -272,14 +273,14 @@ def sites_with_pages(reader: CollectionReader) -> dict[int, tuple[SiteKey, int]]
     return {number: (SiteKey(key), pages) for number, key, pages in reader.stream(find)}
 
 
-def cross_links_of(reader: CollectionReader, source: UrlId) -> Iterator[tuple[UrlId, str, str]]:
-    """(target, position, anchor) of all hyperlinks of a fetched page to other sites, by target."""
+def content_links(reader: CollectionReader, site: SiteKey, sources: Sequence[UrlId]) -> list[tuple[UrlId, UrlId, str]]:
+    """(source, target, anchor) of the hyperlinks of pages of a site outside of navigation."""
+    dialect = reader.statements.dialect
     find = (
-        "SELECT l.target, l.position, l.anchor FROM url u CROSS JOIN host h ON h.id = u.host_id"
-        " CROSS JOIN link l ON l.source = u.id JOIN url t ON t.id = l.target JOIN host th ON th.id = t.host_id"
-        f" WHERE u.id = ? AND l.kind IN {_LINKS} AND th.site_id <> h.site_id ORDER BY l.target"
+        f"SELECT l.source, l.target, l.anchor FROM link l WHERE {dialect.anywhere('l', site)}l.source {dialect.among}"
+        f" AND l.kind IN {_LINKS} AND l.position NOT IN {_MENUS}"
     )
-    yield from reader.stream(find, (source,))
+    return reader.statements.rows(find, (dialect.list_value(sources),))
 
 
 class PageRow(NamedTuple):

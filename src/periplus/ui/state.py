@@ -98,9 +98,9 @@ class Places:
             )
         return folder
 
-    def place(self, folder: Path) -> Place:
+    def place(self, folder: Place) -> Place:
         """The address of the collection that a folder is a copy of; else the folder."""
-        return self.stored.get(folder, folder)
+        return self.stored.get(folder, folder) if isinstance(folder, Path) else folder
 
     def readable(self) -> dict[str, Path | str]:
         """Name to folder or database address."""
@@ -246,11 +246,11 @@ class AppState:
         files = [self.places.base / SETTINGS_FILE, *([folder / SETTINGS_FILE] if folder else [])]
         return [path for path in files if path.is_file()]
 
-    def folder_word(self, folder: Path) -> str:
+    def folder_word(self, folder: Place) -> str:
         """A collection as a job's command names it: jobs run in the folder of collections."""
         if isinstance(place := self.places.place(folder), str):
             return without_secrets(place)
-        full = folder.resolve()
+        full = place.resolve()
         return full.name if full.parent == self.places.base.resolve() else str(full)
 
     def has_studies(self, name: str) -> bool:

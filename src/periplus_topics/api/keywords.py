@@ -13,8 +13,7 @@ from pathlib import Path
 
 from xxhash import xxh3_64_intdigest
 
-from periplus.api.collection import Collection
-from periplus.api.homes import folder_of
+from periplus.api.functions import open_collection
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import BlockKind, Blocks, Part
 from periplus.model.web import SiteKey, Url, UrlId
@@ -23,6 +22,7 @@ from periplus.store.crawl_reads import PageBlocks
 from periplus.store.inlinks import moment_of
 from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
+from periplus.values import Watch
 from periplus_topics import store as portal_rows
 from periplus_topics.analyse.edition import leading_sentence
 from periplus_topics.analyse.keyword_reading import (
@@ -174,18 +174,19 @@ Description = tuple[str, Sequence[str], Sequence[tuple[str, float]]]
 
 
 def describe_entries(
-    folder: Path, reader: CollectionReader, entries: Sequence[Entry], state: StoriesState
+    folder: Path, reader: CollectionReader, entries: Sequence[Entry], state: StoriesState, watch: Watch
 ) -> Iterator[Entry]:
     """The entries with their sentences, keywords and provenance.
 
-    Descriptions for one state of the collection are cached in a file of its folder, which is rewritten at the end if
+    Descriptions for one state of the collection are cached in a file of the folder, which is rewritten at the end if
     any was added. state: the state in which the stories were found.
     """
     file = folder / column_files.ENTRIES if moment_of(reader) == state.moment else None
     stored = _load_cache(file, state) if file else {}
     describe = _Describing(reader, {site for entry in entries for site in entry.story.sites})
     descriptions = {}
-    for entry in entries:
+    for done, entry in enumerate(entries, 1):
+        watch("reading stories", done, len(entries))
         key = _key(entry.story)
         descriptions[key] = stored[key] if key in stored else describe.description(entry.story)
         sentence, keywords, pages = descriptions[key]
@@ -290,7 +291,7 @@ def _keywords(keywords: Iterable[Keyword], language: str, names: Container[str])
 
 
 def keywords(
-    folder: Path | str,
+    place: Path | str,
     *targets: str,
     query: str | None = None,
     most: int = 10,
@@ -298,6 +299,6 @@ def keywords(
     watch: Callable[[int], None] = lambda pages: None,
 ) -> KeywordList:
     """Keywords of a site, of pages or of search results: see `Collection.keywords`. Raises UsageError, NoCollection."""
-    with Collection(folder_of(folder)) as collection:
+    with open_collection(place) as collection:
         result: KeywordList = collection.keywords(*targets, query=query, most=most, method=method, watch=watch)
     return result

@@ -7,19 +7,20 @@ import dataclasses
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from periplus.api.facts import run_name
-from periplus.api.homes import editing, folder_of
+from periplus.api.homes import cache_folder, home_of, open_reader, snapshot_of
 from periplus.errors import StoreError, UsageError
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import count_of
-from periplus.store.sqlite import reading, runs, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store import runs
+from periplus.store.reader import CollectionReader
+from periplus.store.statements import Statements
 from periplus.urls.canonical import url_id
 from periplus.values import Place, Watch, frozen
 from periplus_topics import store as portal_rows
@@ -49,10 +50,10 @@ MANIFEST = ".periplus-files.json"  # lists our files: no other file is ever repl
 JUDGE_BATCH_PAGES = 500  # pages whose texts are in memory at a time
 PICTURE_BEGIN = 16  # bytes that identify the image format
 PICTURE_BYTES = 2_000_000  # limit for an editor's picture
-FOLDER = "portals"  # within the collection's folder
+FOLDER = "portals"  # within the folder of computed data
 ENTRIES_MOST = 2_000  # stored per kind: an editor reads fewer
 KINDS = ("waiting", "published", "hidden")
-PORTAL_FOLDER = FOLDER  # within the collection's folder
+T = TypeVar("T")
 
 
 @frozen
@@ -138,16 +139,14 @@ def _remove(folder: Path, paths: Iterable[str]) -> None:
             (folder / path).parent.rmdir()
 
 
-def relevance_of(
-    connection: reading.Connection, folder: Path, topic: str, stories: Sequence[Story]
-) -> dict[Url, float]:
+def relevance_of(reader: CollectionReader, place: Place, topic: str, stories: Sequence[Story]) -> dict[Url, float]:
     """Probability that each page of the stories belongs to the topic, 0 to 1.
 
     Raises UsageError for an unknown topic.
     """
-    judge = judge_of(folder, topic)
+    judge = judge_of(place, topic)
     ids = [UrlId(url_id(page.url)) for story in stories for page in story.pages]
-    pages = SqliteReader(connection).page_blocks(ids)
+    pages = reader.page_blocks(ids)
     scores: dict[Url, float] = {}
     while batch := list(islice(pages, JUDGE_BATCH_PAGES)):
         scores |= zip(
@@ -157,11 +156,7 @@ def relevance_of(
 
 
 def sites_for(
-    connection: reading.Connection,
-    portal: Portal,
-    stories: Stories,
-    decided: Decisions,
-    relevance: Mapping[Url, float] | None,
+    reader: CollectionReader, portal: Portal, stories: Stories, decided: Decisions, relevance: Mapping[Url, float]
 ) -> tuple[tuple[PortalSite, ...], float | None]:
     """(sites: the editor's first, then those that together cover most of the other stories earliest;
     share of the stories that these sites cover).
@@ -176,16 +171,16 @@ def sites_for(
     for place, story in enumerate(stories.stories):
         for page in story.pages:
             has[page.site].add(place)
-            scores[page.site] += [relevance[page.url]] if relevance is not None and page.url in relevance else []
+            scores[page.site] += [relevance[page.url]] if page.url in relevance else []
     seen: set[int] = set()
     made = []
     for site in (*pinned, *chosen):
-        home = portal_rows.home_of(SqliteReader(connection), site)
+        home = portal_rows.home_of(reader, site)
         url, title = home if home is not None else (Url(f"https://{site}/"), "")
         gain = len(has[site] - seen) / max(len(stories.stories), 1)
         seen |= has[site]
         mean = sum(scores[site]) / len(scores[site]) if scores[site] else None
-        feeds = tuple(portal_rows.feeds_of(connection, UrlId(url_id(url))))
+        feeds = tuple(portal_rows.feeds_of(reader, UrlId(url_id(url))))
         made.append(PortalSite(site, url, title, feeds, len(has[site]), gain, mean, site in pinned))
     return tuple(made), len(seen) / len(stories.stories) if stories.stories else None
 
@@ -268,36 +263,39 @@ class PortalReview:
     decided: bool
 
 
-def review_file(folder: Path, name: str) -> Path:
-    return folder / FOLDER / f"{name}.review.json"
+def portal_folder(place: Place, name: str) -> Path:
+    """Folder that a portal is published into by default; for a collection in a database in the user's cache."""
+    return cache_folder(place) / FOLDER / name
 
 
-def keep(folder: Path, edition: Edition) -> None:
+def review_file(place: Place, name: str) -> Path:
+    return cache_folder(place) / FOLDER / f"{name}.review.json"
+
+
+def keep(place: Place, edition: Edition) -> None:
     """Stores the entries for the editor, replacing earlier ones."""
     text = json.dumps(edition_values(edition, ENTRIES_MOST, waiting=False), ensure_ascii=False)
-    write_file(review_file(folder, edition.portal.name), text)
+    write_file(review_file(place, edition.portal.name), text)
 
 
-def review_of(folder: Path, name: str) -> PortalReview:
+def review_of(place: Place, name: str) -> PortalReview:
     """Raises UsageError for an unknown portal, StoreError for a damaged file."""
-    with reading.open_reader(folder) as connection:
-        by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(connection)}
+    with open_reader(place) as reader:
+        statements = reader.statements
+        by_name = {portal.name: (portal, built) for portal, built in portal_rows.portals(statements)}
         if name not in by_name:
             raise UsageError(
                 f"unknown portal {name!r}" + (f": choose among {', '.join(by_name)}" if by_name else "; there is none")
             )
         portal, built = by_name[name]
-        decided, latest = portal_rows.decisions(connection, name), portal_rows.last_decision_s(connection, name)
-        words = portal_rows.words_of(connection, name, PICTURE_BEGIN)
-    file = review_file(folder, name)
+        decided, latest = portal_rows.decisions(statements, name), portal_rows.last_decision_s(statements, name)
+        words = portal_rows.words_of(statements, name, PICTURE_BEGIN)
+    file = review_file(place, name)
     try:
         gathered = json.loads(file.read_text("utf-8"))
         entries = [_entry(fields, portal, decided) for fields in gathered["entries"]]
         sites = _sites(gathered, entries, decided)
-        changed = any(
-            (fields["verdict"] or "") != entry.verdict
-            for fields, entry in zip(gathered["entries"], entries, strict=True)
-        )
+        changed = [fields["verdict"] or "" for fields in gathered["entries"]] != [entry.verdict for entry in entries]
         lacks, run, covered = tuple(map(str, gathered["lacks"])), str(gathered["run"]), gathered["covered"]
     except FileNotFoundError:
         entries, sites, lacks, run, covered, changed = [], (), (), "", None, False
@@ -372,37 +370,49 @@ def create(place: Place, portal: Portal) -> None:
         raise UsageError(
             f"invalid portal name {portal.name!r}: use letters, digits, - and _, since it also names a folder"
         )
-    with editing(place) as folder, schema.writing(folder) as connection:
-        if portal.name in [other.name for other, _ in portal_rows.portals(connection)]:
-            raise UsageError(
-                f"the portal {portal.name} exists already: `periplus portal change {portal.name}` changes it"
-            )
-        portal_rows.store_portal(connection, portal)
+
+    def create_new(statements: Statements) -> None:
+        before = dict(portal_rows.portals(statements))
+        # a transaction is repeated if the connection fails while it is committed
+        if portal not in before and portal.name in [other.name for other in before]:
+            raise UsageError(f"the portal {portal.name} exists already: `periplus portal change` changes it")
+        portal_rows.store_portal(statements, portal)
+
+    _change(place, create_new)
+
+
+def _change(place: Place, action: Callable[[Statements], T]) -> T:
+    """Changes a portal or an editor's decisions in one transaction, after those of other editors."""
+
+    def change_here(statements: Statements) -> T:
+        runs.refuse(statements)
+        if statements.dialect.for_update:
+            statements.change("LOCK TABLE portal IN SHARE ROW EXCLUSIVE MODE")
+        return action(statements)
+
+    return home_of(place).change(change_here)
 
 
 def change(place: Place, portal: Portal) -> None:
     """Replaces the definition of a portal; decisions are kept."""
-    with editing(place) as folder, schema.writing(folder) as connection:
-        portal_rows.store_portal(connection, portal)
+    _change(place, lambda statements: portal_rows.store_portal(statements, portal))
 
 
 def remove(place: Place, name: str) -> None:
     """Deletes a portal and its decisions; published files are kept."""
-    with editing(place) as folder:
-        with schema.writing(folder) as connection:
-            portal_rows.forget_portal(connection, name)
-        review_file(folder, name).unlink(missing_ok=True)
+    _change(place, lambda statements: portal_rows.forget_portal(statements, name))
+    review_file(place, name).unlink(missing_ok=True)
 
 
-def portals(folder: Path) -> list[tuple[Portal, float]]:
+def portals(place: Place) -> list[tuple[Portal, float]]:
     """Portals of the collection, each with the time of its last build (0.0: never)."""
-    with reading.open_reader(folder) as connection:
-        return portal_rows.portals(connection)
+    with open_reader(place) as reader:
+        return portal_rows.portals(reader.statements)
 
 
-def find_portal(folder: Path, name: str = "") -> Portal:
+def find_portal(place: Place, name: str = "") -> Portal:
     """The portal with this name, or the only one. Raises UsageError that lists the portals."""
-    by_name = {portal.name: portal for portal, _ in portals(folder)}
+    by_name = {portal.name: portal for portal, _ in portals(place)}
     if not by_name:
         raise UsageError("the collection has no portal yet: create one with `periplus portal create NAME`")
     if name in by_name:
@@ -419,26 +429,22 @@ def edition_of(place: Place, portal: Portal, now: float, watch: Watch = lambda w
     Stores the stories, the editor's entries and the keys of entries, so that growing stories keep their keys. Raises
     UsageError for an unknown topic, NoCollection, StoreError.
     """
-    folder = folder_of(place)
-    stories, state = stories_and_state(folder, watch=watch)
-    with reading.moment(folder) as connection:
-        decided = portal_rows.decisions(connection, portal.name)
-        entry_keys = portal_rows.known_pages(connection, portal.name)
+    stories, state = stories_and_state(place, watch=watch)
+    with snapshot_of(place) as reader:
+        decided = portal_rows.decisions(reader.statements, portal.name)
+        entry_keys = portal_rows.known_pages(reader.statements, portal.name)
         allowed = without_banned_sites(stories, decided)
-        relevance = relevance_of(connection, folder, portal.topic, allowed.stories) if portal.topic else None
+        relevance = relevance_of(reader, place, portal.topic, allowed.stories) if portal.topic else None
         chosen = selection(portal, allowed.stories, decided, entry_keys, now, relevance)
-        entries = _report_progress(
-            describe_entries(folder, SqliteReader(connection), (*chosen.published, *chosen.waiting), state),
-            len(chosen.published) + len(chosen.waiting),
-            watch,
-        )
+        described = (*chosen.published, *chosen.waiting)
+        entries = tuple(describe_entries(cache_folder(place), reader, described, state, watch))
         published, waiting = entries[: len(chosen.published)], entries[len(chosen.published) :]
         shown = replace(allowed, stories=tuple(entry.story for entry in published))
-        sites, covered = sites_for(connection, portal, shown, decided, relevance)
-        last = next(iter(reversed(runs.run_records(connection))), None)
-        written_words = portal_rows.words_of(connection, portal.name)
+        sites, covered = sites_for(reader, portal, shown, decided, relevance or {})
+        last = next(reversed(reader.runs()), None)
+        written_words = portal_rows.words_of(reader.statements, portal.name)
     _remember(place, portal, chosen, entry_keys)
-    store_stories(folder, stories)
+    store_stories(place, stories)
     edition = Edition(
         portal=portal,
         made=now,
@@ -452,7 +458,7 @@ def edition_of(place: Place, portal: Portal, now: float, watch: Watch = lambda w
         covered=covered,
         lacks=tuple(_lacks(allowed, published)),
     )
-    keep(folder, edition)
+    keep(place, edition)
     return edition
 
 
@@ -468,10 +474,10 @@ class Edit(NamedTuple):
     alt: str | None = None  # removed together with its picture
 
 
-def picture_of(folder: Path, portal: Portal, key: EntryKey) -> bytes:
+def picture_of(place: Place, portal: Portal, key: EntryKey) -> bytes:
     """The editor's picture of an entry, or empty."""
-    with reading.open_reader(folder) as connection:
-        words = portal_rows.words_of(connection, portal.name).get(key)
+    with open_reader(place) as reader:
+        words = portal_rows.words_of(reader.statements, portal.name).get(key)
     return words.picture if words else b""
 
 
@@ -480,15 +486,18 @@ def edit(place: Place, portal: Portal, subject: str, changes: Edit, now: float) 
 
     Raises UsageError for an unknown entry, an invalid picture, and a picture without alt.
     """
-    with editing(place) as folder, schema.writing(folder) as connection:
-        keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
+
+    def edit_entry(statements: Statements) -> EntryKey:
+        keys = sorted(set(portal_rows.known_pages(statements, portal.name).values()))
         begins = [key for key in keys if subject.strip() and key.startswith(subject.strip().lower())]
         if len(begins) != 1:
             why = f"matches {len(begins)} entries" if begins else "is not the key of an entry"
             raise UsageError(f"{subject!r} {why}: `periplus portal show` lists their keys. Nothing was changed.")
-        before = portal_rows.words_of(connection, portal.name).get(begins[0], portal_rows.EntryWords("", b"", ""))
-        portal_rows.store_words(connection, portal.name, begins[0], _apply_edit(before, changes), now)
-    return begins[0]
+        before = portal_rows.words_of(statements, portal.name).get(begins[0], portal_rows.EntryWords("", b"", ""))
+        portal_rows.store_words(statements, portal.name, begins[0], _apply_edit(before, changes), now)
+        return begins[0]
+
+    return _change(place, edit_entry)
 
 
 def _apply_edit(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.EntryWords:
@@ -505,22 +514,13 @@ def _apply_edit(before: portal_rows.EntryWords, changes: Edit) -> portal_rows.En
     return portal_rows.EntryWords(words, picture, alt)
 
 
-def _report_progress(entries: Iterable[Entry], total: int, watch: Watch) -> tuple[Entry, ...]:
-    rows = []
-    for done, entry in enumerate(entries, 1):
-        rows.append(entry)
-        watch("reading stories", done, total)
-    return tuple(rows)
-
-
 def _remember(place: Place, portal: Portal, chosen: Selection, entry_keys: Mapping[Url, EntryKey]) -> None:
     entries = (*chosen.published, *chosen.waiting, *chosen.hidden)
     new = {
         page.url: entry.key for entry in entries for page in entry.story.pages if entry_keys.get(page.url) != entry.key
     }
     if new:
-        with editing(place) as folder, schema.writing(folder) as connection:
-            portal_rows.store_entry_keys(connection, portal.name, new)
+        _change(place, lambda statements: portal_rows.store_entry_keys(statements, portal.name, new))
 
 
 def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
@@ -547,13 +547,11 @@ def _lacks(stories: Stories, entries: Sequence[Entry]) -> Iterator[str]:
 def build(
     place: Place, name: str, out: Path | None, now: float, watch: Watch = lambda what, done, total: None
 ) -> tuple[Edition, PublishResult]:
-    """Builds a portal and publishes it into out, by default portals/NAME in the folder of the collection or copy."""
-    folder = folder_of(place)
-    portal = find_portal(folder, name)
+    """Builds a portal and publishes it into out, by default `portal_folder`."""
+    portal = find_portal(place, name)
     edition = edition_of(place, portal, now, watch)
-    done = publish(out or folder / PORTAL_FOLDER / portal.name, portal_files(edition))
-    with editing(place) as folder, schema.writing(folder) as connection:
-        portal_rows.store_build_time(connection, portal.name, now)
+    done = publish(out or portal_folder(place, portal.name), portal_files(edition))
+    _change(place, lambda statements: portal_rows.store_build_time(statements, portal.name, now))
     return edition, done
 
 
@@ -562,13 +560,16 @@ def decide(place: Place, portal: Portal, verb: str, subjects: Sequence[str], now
 
     Returns the full names of the subjects. Raises UsageError for a subject that is unknown or not allowed for the verb.
     """
-    with editing(place) as folder, schema.writing(folder) as connection:
-        keys = sorted(set(portal_rows.known_pages(connection, portal.name).values()))
-        sites = set(SqliteReader(connection).site_names().values())
+
+    def decide_all(statements: Statements) -> list[str]:
+        keys = sorted(set(portal_rows.known_pages(statements, portal.name).values()))
+        sites = {SiteKey(key) for (key,) in statements.rows("SELECT key FROM site")}
         names = [_subject(verb, subject, keys, sites) for subject in subjects]
         for name, of_site in names:
-            portal_rows.decide(connection, portal.name, name, VERBS[verb][of_site], of_site, now)
-    return [name for name, _ in names]
+            portal_rows.decide(statements, portal.name, name, VERBS[verb][of_site], of_site, now)
+        return [name for name, _ in names]
+
+    return _change(place, decide_all)
 
 
 def _subject(
@@ -576,16 +577,14 @@ def _subject(
 ) -> tuple[EntryKey | SiteKey, bool]:
     """(full name, whether it is a site)."""
     given = subject.strip().lower()
-    site = SiteKey(given.partition("://")[2].partition("/")[0] if "://" in given else given).removeprefix("www.")
+    site = SiteKey((given.partition("://")[2].partition("/")[0] if "://" in given else given).removeprefix("www."))
     begins = [key for key in keys if key.startswith(given)]
     if site in sites:
-        name, of_site = SiteKey(site), _SITE
-    elif len(begins) == 1:
+        return _check_verb(verb, site, _SITE)
+    if len(begins) == 1:
         return _check_verb(verb, begins[0], _ENTRY)
-    else:
-        why = f"matches {len(begins)} entries" if begins else "is not an entry or site of the collection"
-        raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was changed.")
-    return _check_verb(verb, name, of_site)
+    why = f"matches {len(begins)} entries" if begins else "is not an entry or site of the collection"
+    raise UsageError(f"{subject!r} {why}: `periplus portal show` lists both. Nothing was changed.")
 
 
 def _check_verb(verb: str, name: EntryKey | SiteKey, of_site: bool) -> tuple[EntryKey | SiteKey, bool]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from periplus.api.homes import folder_of
+from periplus.api.homes import cache_folder, snapshot_of
 from periplus.errors import StoreError, UsageError
 from periplus.features import is_address
 from periplus.model.arrays import Ints, Unsigned8
@@ -24,8 +24,7 @@ from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey, Url
 from periplus.store.column_files import ColumnFile
 from periplus.store.inlinks import InlinkIndexVersion, moment_of
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.reader import CollectionReader
 from periplus.values import Place, Watch, fields_of, frozen
 from periplus_topics.analyse.articles import Articles, sampling_of
 from periplus_topics.analyse.influence import coverage, fill_budget, future_way, influence_of, most_posts, values_of
@@ -75,14 +74,14 @@ _REQUEST = ReadingRequest()
 
 
 def stories_of(
-    folder: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
+    place: Path | str, *, least_sites: int = 2, watch: Callable[[str, int, int], None] = lambda what, done, total: None
 ) -> Stories:
     """Stories that several sites of a collection share, most important first, as in `periplus stories`.
 
     Reads only pages that changed since the last call; an interrupted call stores what it has read. least_sites: minimum
     number of sites per story. watch: called with (step, done, total). Raises NoCollection, StoreError.
     """
-    return stories_and_state(folder_of(folder), least_sites=least_sites, watch=watch)[0]
+    return stories_and_state(place, least_sites=least_sites, watch=watch)[0]
 
 
 class StoriesState(NamedTuple):
@@ -93,47 +92,47 @@ class StoriesState(NamedTuple):
 
 
 def stories_and_state(
-    folder: Place, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None
+    place: Place, *, least_sites: int = 2, watch: Watch = lambda what, done, total: None
 ) -> tuple[Stories, StoriesState]:
     """The result of `stories_of`, and the collection's state that it describes."""
-    place = Path(folder)
-    with reading.moment(place) as connection:
-        pages = pages_of(connection, watch)
+    folder = cache_folder(place)
+    with snapshot_of(place) as reader:
+        pages = pages_of(reader, watch)
         # stories depend on pages, and through the last visit on redirects and feeds
-        moment = moment_of(SqliteReader(connection))
+        moment = moment_of(reader)
         key = [least_sites, *moment, *map(list, zip(pages.sites, pages.every, strict=True))]
         state = StoriesState(moment, xxh3_64_intdigest(json.dumps(key).encode()))
-        file = stored_readings(place)
+        file = stored_readings(folder)
         if file is not None and file.head.get("key") == key:
             return _unpack(file), state
-        readings, articles, links = _read(place, connection, pages, file, watch)
-    with _left_to_the_next(place, readings, 0):
+        readings, articles, links = _read(folder, reader, pages, file, watch)
+    with _left_to_the_next(folder, readings, 0):
         stories = find_stories(articles, links, least_sites=least_sites, watch=watch)
-    store_readings(place, {"key": key, **_counts(stories)}, readings, {"stories": _pack(stories)})
+    store_readings(folder, {"key": key, **_counts(stories)}, readings, {"stories": _pack(stories)})
     return stories, state
 
 
 def _read(
-    place: Path, connection: reading.Connection, pages: CandidatePages, file: ColumnFile | None, watch: Watch
+    folder: Path, reader: CollectionReader, pages: CandidatePages, file: ColumnFile | None, watch: Watch
 ) -> tuple[Readings, Articles, Ints]:
     """The result of `read` with the readings."""
     stored = StoredReadings(file)
-    readings = Readings(stored.sampling, place)
-    with _left_to_the_next(place, readings, len(stored)):
-        articles, links = read(connection, pages, stored, readings, watch)
+    readings = Readings(stored.sampling, folder)
+    with _left_to_the_next(folder, readings, len(stored)):
+        articles, links = read(reader, pages, stored, readings, watch)
     if sampling_of(readings.all_runs) < stored.sampling:  # pages were deleted: a larger sample of each fits
-        return _read(place, connection, pages, None, watch)
+        return _read(folder, reader, pages, None, watch)
     return readings, articles, links
 
 
 @contextlib.contextmanager
-def _left_to_the_next(place: Path, readings: Readings, before: int) -> Iterator[None]:
+def _left_to_the_next(folder: Path, readings: Readings, before: int) -> Iterator[None]:
     """Stores the readings on an interrupt, if there are more than the `before` stored ones."""
     try:
         yield
     except KeyboardInterrupt:
         if len(readings) > before:
-            store_readings(place, {}, readings, {})
+            store_readings(folder, {}, readings, {})
         raise
 
 
@@ -264,20 +263,20 @@ def influence(
 # Stored stories: `results/stories.json` has the format of `periplus stories --json`.
 
 
-def stories_file(folder: Path) -> Path:
-    return folder / "results" / "stories.json"
+def stories_file(place: Place) -> Path:
+    return cache_folder(place) / "results" / "stories.json"
 
 
-def store_stories(folder: Path, stories: Stories) -> Path:
+def store_stories(place: Place, stories: Stories) -> Path:
     """Replaces the stored stories."""
     out = StringIO()
     write_stories_json(stories, out)
-    return write_file(stories_file(folder), out.getvalue())
+    return write_file(stories_file(place), out.getvalue())
 
 
-def stored_stories(folder: Path) -> Stories | None:
+def stored_stories(place: Place) -> Stories | None:
     """The stored stories, or None. Raises StoreError for a damaged file."""
-    file = stories_file(folder)
+    file = stories_file(place)
     try:
         stamp = file.stat().st_mtime_ns
     except FileNotFoundError:
@@ -318,9 +317,9 @@ def _story(columns: dict[str, list[dict[str, str]]]) -> Story:
     return Story(pages, links, near, int(str(columns["disordered_links"])))
 
 
-def stored_story(folder: Path, number: int) -> Story:
+def stored_story(place: Place, number: int) -> Story:
     """A stored story by number, from 1. Raises UsageError."""
-    latest = stored_stories(folder)
+    latest = stored_stories(place)
     stories = latest.stories if latest else ()
     if not 1 <= number <= len(stories):
         raise UsageError(f"no story {number}: {len(stories) or 'none'} {'were' if latest else 'was'} found")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 from array import array
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -23,13 +23,11 @@ from periplus.document.dates import feed_dates
 from periplus.document.decode import decode
 from periplus.document.publication import DateEvidence, page_date
 from periplus.model.arrays import Floats, Ints, Unsigned16, Unsigned32, Unsigned64
-from periplus.model.page import Position
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.store import column_files, text_rows
 from periplus.store.crawl_reads import PageBlocks
+from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.text_rows import PageRow
 from periplus.values import Watch, frozen
 from periplus_topics.analyse.articles import (
@@ -45,15 +43,15 @@ from periplus_topics.analyse.articles import (
     words_of,
 )
 
-VERSION = 3  # of the file and of the code that computes dates, words and stories
+VERSION = 4  # of the file and of the code that computes dates, words and stories
 HTML = ("text/html", "application/xhtml+xml")
-MENUS = frozenset({Position.NAV, Position.HEADER, Position.FOOTER, Position.ASIDE})
 # a link on more of a site's pages belongs to its template, such as a blogroll or an advertisement
 TEMPLATE_LINK_PAGES, TEMPLATE_LINK_SHARE = 4, 0.2
 ANCHOR_CHARS = 30  # characters of an anchor text searched for in the page's own text
 HOPS_MOST = 5  # redirects followed from a link
 # new pages of a site kept in memory until its repeated texts are known: about 50 MB; further ones are read twice
 TEXTS_MOST = 2_000
+SOURCES_AT_ONCE = 20  # pages whose bytes are in memory at a time
 
 _SINGLE = {
     "ids": "q", "stamps": "Q", "inputs": "Q", "when": "d", "origins": "B", "whole_days": "B", "runs": "I",
@@ -77,7 +75,7 @@ class PageReading(NamedTuple):
     shingles: Unsigned64  # a sample of the shingles
     words: Unsigned32
     counts: Unsigned16
-    targets: Ints  # URL ids on other sites that its own text links to
+    targets: Ints  # ids of URLs that its own text links to
 
 
 class StoredReadings:
@@ -204,12 +202,12 @@ class CandidatePages:
     languages: Texts
 
 
-def pages_of(connection: reading.Connection, watch: Watch) -> CandidatePages:
+def pages_of(reader: CollectionReader, watch: Watch) -> CandidatePages:
     """Candidates of all sites."""
-    sites = text_rows.sites_with_pages(SqliteReader(connection))
+    sites = text_rows.sites_with_pages(reader)
     of_site, stamps, telling = array("q"), array("Q"), bytearray()
     ids, first_seen, texts = array("q"), array("d"), (Texts(), Texts(), Texts())
-    for site, row in text_rows.page_rows(SqliteReader(connection)):
+    for site, row in text_rows.page_rows(reader):
         of_site.append(site)
         stamps.append(row.stamp)
         telling.append(_may_tell(row))
@@ -246,16 +244,17 @@ def _may_tell(page: PageRow) -> bool:
 
 
 def read(
-    connection: reading.Connection, pages: CandidatePages, stored: StoredReadings, readings: Readings, watch: Watch
+    reader: CollectionReader, pages: CandidatePages, stored: StoredReadings, readings: Readings, watch: Watch
 ) -> tuple[Articles, Ints]:
-    """(readings as articles, links between them: int64[k, 2], indices). Reads only changed pages.
+    """(readings as articles, links between those of different sites: int64[k, 2], indices). Reads only changed pages.
 
     readings: empty at first; filled by this function.
     """
-    reader, titles = _Reader(connection), Texts()
-    for begin, end in pairwise(pages.offsets.tolist()):
+    sources, titles = _Sources(reader), Texts()
+    reader.plan(scans=False)
+    for site, (begin, end) in enumerate(pairwise(pages.offsets.tolist())):
         own = own_titles([pages.titles[place] for place in range(begin, end)])
-        for page in _of_site(reader, pages, range(begin, end), own, stored, watch):
+        for page in _of_site(sources, pages, site, own, stored, watch):
             readings.add(page)
         for title in own:
             titles.append(title)
@@ -266,89 +265,94 @@ def read(
         readings.single("when"), readings.single("origins"), readings.single("whole_days").astype(np.bool_),
         pages.first_seen, readings.list_column("shingles"), words, readings.list_column("counts").values,
     )  # fmt: skip
-    return articles, _follow_redirects(
-        connection, *_own_links(readings.list_column("targets"), pages.offsets), pages.ids
-    )
+    reader.plan(scans=True)
+    links = _follow_redirects(reader, *_own_links(readings.list_column("targets"), pages.offsets), pages.ids)
+    sites = articles.sites[links]
+    return articles, links[sites[:, 0] != sites[:, 1]]
 
 
-class _Reader:
-    """Reads texts, sources and dates of pages."""
+class _Sources:
+    """Reads texts, bytes, links and dates of pages. bodies, links: of the pages that were loaded last."""
 
-    def __init__(self, connection: reading.Connection) -> None:
-        self.connection = connection
-        self._contents = SqliteReader(connection)
+    def __init__(self, reader: CollectionReader) -> None:
+        self.reader = reader
+        self.bodies: Mapping[int, bytes] = {}
+        self.links = defaultdict[UrlId, list[tuple[UrlId, str]]](list)  # (target, anchor) outside of navigation
         self.fed: dict[Url, float] = {}  # publication time of feed entries; the earliest if there are several
-        for url, body in text_rows.feeds(self._contents):
+        for url, body in text_rows.feeds(reader):
             for entry, when in feed_dates(body, url).items():
                 self.fed[entry] = min(when, self.fed.get(entry, when))
 
-    def blocks(self, page: UrlId) -> PageBlocks:
-        return next(self._contents.page_blocks([page]))
-
-    def with_source(self, page: PageBlocks, evidence: DateEvidence) -> DateEvidence:
-        body = self._contents.body(page.url_id)
-        if not body:
-            return evidence
-        _, charset = self._contents.read_as(page.url_id) or ("", "")
-        return replace(evidence, source=decode(body, charset, page.media_type)[0])
+    def load(self, site: SiteKey, ids: Sequence[UrlId]) -> None:
+        """Reads the bytes and links of pages of a site."""
+        self.links.clear()
+        self.bodies = self.reader.bodies(ids, site)
+        for source, target, anchor in text_rows.content_links(self.reader, site, ids):
+            self.links[source].append((target, anchor))
 
 
 def _of_site(
-    reader: _Reader, pages: CandidatePages, site: range, titles: Sequence[str], stored: StoredReadings, watch: Watch
+    sources: _Sources, pages: CandidatePages, at: int, titles: Sequence[str], stored: StoredReadings, watch: Watch
 ) -> Iterator[PageReading]:
-    """Readings of a site's pages, in order. site: their indices; titles: without the site's name."""
-    ids = list(map(UrlId, pages.ids[site.start : site.stop].tolist()))
-    stamps = pages.stamps[site.start : site.stop]
-    places = stored.places(pages.ids[site.start : site.stop], stamps).tolist()
-    held: dict[int, PageBlocks] = {}
+    """Readings of a site's pages, in order. at: index of the site; titles: without its name."""
+    site, where = pages.sites[at], range(*pages.offsets[at : at + 2].tolist())
+    ids = list(map(UrlId, pages.ids[where.start : where.stop].tolist()))
+    stamps = pages.stamps[where.start : where.stop]
+    places = stored.places(pages.ids[where.start : where.stop], stamps).tolist()
+    new = sources.reader.page_blocks((ids[number] for number, place in enumerate(places) if place < 0), site=site)
+    held: dict[UrlId, PageBlocks] = {}
     marks, sizes = array("Q"), array("q")
-    for number, (url_id, place) in enumerate(zip(ids, places, strict=True)):
+    for number, place in enumerate(places):
         if place >= 0:
             texts_marks = stored.marks(place)
         else:
-            page = reader.blocks(url_id)
+            page = next(new)
             texts_marks = candidate_texts(page.blocks, page.parts)[1]
             if len(held) < TEXTS_MOST:
-                held[number] = page
+                held[page.url_id] = page
         marks.frombytes(texts_marks.tobytes())
         sizes.append(len(texts_marks))
-        watch("reading pages", site.start + number // 2, len(pages.ids))
+        watch("reading pages", where.start + number // 2, len(pages.ids))
     of_pages = RaggedColumn(np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))), np.frombuffer(marks, np.uint64))
     contents = RaggedColumn(of_pages.offsets, own_places(of_pages))
     bylines = RaggedColumn(of_pages.offsets, own_places(of_pages, content=False))  # a byline may look like navigation
-    for number, (url_id, place) in enumerate(zip(ids, places, strict=True)):
-        watch("reading pages", site.start + (len(ids) + number) // 2, len(pages.ids))
-        url, content, byline = Url(pages.urls[site.start + number]), contents[number], bylines[number]
-        given = f"{titles[number]}\n{reader.fed.get(url, 0.0)!r}\n".encode("utf-8", "replace")
-        inputs = xxh3_64_intdigest(given + np.packbits((content, byline)).tobytes())
-        if place >= 0 and stored.inputs(place) == inputs:
+    inputs = []
+    for number, title in enumerate(titles):
+        fed = sources.fed.get(Url(pages.urls[where.start + number]), 0.0)
+        given = f"{title}\n{fed!r}\n".encode("utf-8", "replace")
+        inputs.append(xxh3_64_intdigest(given + np.packbits((contents[number], bylines[number])).tobytes()))
+    is_new = [place < 0 or stored.inputs(place) != state for place, state in zip(places, inputs, strict=True)]
+    changed = list(compress(ids, is_new))
+    others = sources.reader.page_blocks([url_id for url_id in changed if url_id not in held], site=site)
+    read = 0
+    for number, place in enumerate(places):
+        watch("reading pages", where.start + (len(ids) + number) // 2, len(pages.ids))
+        if not is_new[number]:
             yield stored[place]
             continue
-        page = held.pop(number) if number in held else reader.blocks(url_id)
+        if read % SOURCES_AT_ONCE == 0:
+            sources.load(site, changed[read : read + SOURCES_AT_ONCE])
+        read += 1
+        page = held.pop(ids[number]) if ids[number] in held else next(others)
         texts = candidate_texts(page.blocks, page.parts)[0]
-        own = [text for text, is_own in zip(texts, content, strict=True) if is_own]
-        dated_texts = [text for text, is_own in zip(texts, byline, strict=True) if is_own]
-        first_seen = float(pages.first_seen[site.start + number])
-        yield _read_page(reader, page, first_seen, titles[number], own, dated_texts)._replace(
-            stamps=int(stamps[number]), inputs=inputs, marks=of_pages[number]
-        )
+        yield _read_page(
+            sources, page, float(pages.first_seen[where.start + number]), titles[number],
+            list(compress(texts, contents[number])), list(compress(texts, bylines[number])),
+        )._replace(stamps=int(stamps[number]), inputs=inputs[number], marks=of_pages[number])  # fmt: skip
 
 
 def _read_page(
-    reader: _Reader, page: PageBlocks, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
+    sources: _Sources, page: PageBlocks, first_seen: float, title: str, own: Sequence[str], dated_texts: Sequence[str]
 ) -> PageReading:
     """Reading from a page's own texts and from texts that may contain its date."""
+    body = sources.bodies.get(page.url_id)
     evidence = DateEvidence(
-        page.url, "", page.title, dated_texts, page.language or page.language_found, reader.fed.get(page.url, 0.0),
-        page.last_modified, first_seen,
+        page.url, decode(body, page.charset, page.media_type)[0] if body else "", page.title, dated_texts,
+        page.language or page.language_found, sources.fed.get(page.url, 0.0), page.last_modified, first_seen,
     )  # fmt: skip
-    date = page_date(reader.with_source(page, evidence))
+    date = page_date(evidence)
     whole = "\n".join(own)
-    targets = {
-        int(target)
-        for target, position, anchor in text_rows.cross_links_of(SqliteReader(reader.connection), page.url_id)
-        if position not in MENUS and anchor[:ANCHOR_CHARS] in whole
-    }
+    targets = {int(target) for target, anchor in sources.links[page.url_id] if anchor[:ANCHOR_CHARS] in whole}
     shingles, (words, counts) = shingles_of(own), words_of(title, own)
     return PageReading(
         page.url_id, 0, 0, date.when, DATE_ORIGINS.index(date.source), date.whole_day, len(shingles),
@@ -371,9 +375,9 @@ def _own_links(targets: RaggedColumn, sites: Ints) -> tuple[Ints, Ints]:
     return page[is_own], targets.values[is_own]
 
 
-def _follow_redirects(connection: reading.Connection, pages: Ints, targets: Ints, ids: Ints) -> Ints:
+def _follow_redirects(reader: CollectionReader, pages: Ints, targets: Ints, ids: Ints) -> Ints:
     """The links as page indices, after following redirects and aliases."""
-    moved = all_redirects(SqliteReader(connection))
+    moved = all_redirects(reader)
     order = np.argsort(moved.sources)
     for _ in range(HOPS_MOST):
         hop = _places(moved.sources, order, targets)
@@ -392,6 +396,7 @@ def store_readings(
 ) -> None:
     """Replaces the file, except in a read-only folder. columns: besides those of the readings."""
     with contextlib.suppress(OSError):
+        folder.mkdir(exist_ok=True)
         column_files.write(
             folder / column_files.STORIES, VERSION, {**head, "sampling": readings.sampling},
             {**readings.columns(), **columns},

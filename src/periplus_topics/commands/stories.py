@@ -14,8 +14,8 @@ import click
 from periplus.cli.crawl import Period
 from periplus.cli.options import (
     FOLDER,
-    collection_folder,
     collection_option,
+    collection_place,
     columns_of,
     draws_boxes,
     format_option,
@@ -78,8 +78,8 @@ def keywords(
     if target and flags["query"] is not None:
         raise UsageError("give either pages or a site, or --query")
     watch = Watch()
-    folder = collection_folder(collection)
-    result = api_keywords.keywords(folder, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
+    place = collection_place(collection)
+    result = api_keywords.keywords(place, *target, watch=lambda pages: watch("pages read", pages, 0), **flags)
     values = asdict(result) | {"keywords": [keyword._asdict() for keyword in result.keywords]}
     write_output(output, keyword_lines(result), values if as_json else None)
 
@@ -134,10 +134,10 @@ def stories(collection: Place | None, format: str, output: Path | None, **flags:
         raise UsageError("svg draws one story: name it, as in --story 1")
     if format == "json" and story is not None:
         raise UsageError("JSON has all stories: leave out --story")
-    folder = collection_folder(collection)
-    latest = stories_of(folder, least_sites=flags["least_sites"], watch=Watch())
+    place = collection_place(collection)
+    latest = stories_of(place, least_sites=flags["least_sites"], watch=Watch())
     if flags["keep"]:
-        store_stories(folder, latest)
+        store_stories(place, latest)
     if story is not None and story > len(latest.stories):
         raise UsageError(f"there is no story {story}: {len(latest.stories)} were found")
     with open_output(output, exact=format != "text") as out:
@@ -233,7 +233,7 @@ def _cascades(collection: Place | None, flags: dict[str, Any]) -> Cascades:
     else:
         watch = Watch()
         given = cascades_of_stories(
-            stories_of(collection_folder(collection), least_sites=flags["least_sites"], watch=watch)
+            stories_of(collection_place(collection), least_sites=flags["least_sites"], watch=watch)
         )
         where = (
             "the collection has no story that two sites published, so there is nothing to choose by: crawl "
@@ -318,7 +318,7 @@ def change(name: str, place: Place, **fields: Any) -> None:
     from periplus_topics.api import portal as portals
 
     made = replace(
-        portals.find_portal(collection_folder(place), name),
+        portals.find_portal(place, name),
         **{field: value for field, value in fields.items() if value is not None},
     )
     portals.change(place, made)
@@ -337,7 +337,7 @@ def _say_renewal(made: Portal, place: Place) -> None:
 @portal.command()
 @_name_argument
 @place_option
-@option("-o --output", "The folder to publish into. Default portals/NAME in the collection, or in its copy.", FOLDER)
+@option("-o --output", "Folder to publish into; else portals/NAME in the collection, or in your cache.", FOLDER)
 def build(name: str, place: Place, output: Path | None) -> None:
     """Rebuild the portal's pages and feeds.
 
@@ -368,7 +368,7 @@ def list_portals(collection: Place | None, format: str, output: Path | None) -> 
     """List the collection's portals."""
     from periplus_topics.api import portal as portals
 
-    rows = portals.portals(collection_folder(collection))
+    rows = portals.portals(collection_place(collection))
     with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(json_text([asdict(portal_row) | {"built": built} for portal_row, built in rows]))
@@ -399,7 +399,7 @@ def show(name: str, place: Place, waiting: bool, limit: int, format: str, output
     from periplus_topics.api import portal as portals
     from periplus_topics.present.stories import edition_values
 
-    edition = portals.edition_of(place, portals.find_portal(collection_folder(place), name), time.time(), Watch())
+    edition = portals.edition_of(place, portals.find_portal(place, name), time.time(), Watch())
     with open_output(output, exact=format == "json") as out:
         if format == "json":
             out.write(json_text(edition_values(edition, limit, waiting)))
@@ -418,17 +418,16 @@ def _verb(verb: str, sentence: str) -> None:
     def decide_entries(subjects: tuple[str, ...], place: Place, portal: str) -> None:
         from periplus_topics.api import portal as portals
 
-        folder = collection_folder(place)
         if (
             not portal
             and len(subjects) > 1
-            and any(known_portal.name == subjects[0] for known_portal, _ in portals.portals(folder))
+            and any(known_portal.name == subjects[0] for known_portal, _ in portals.portals(place))
         ):
             portal, subjects = (
                 subjects[0],
                 subjects[1:],
             )  # as the other commands are given it: `portal approve coast KEY`
-        chosen = portals.find_portal(folder, portal)
+        chosen = portals.find_portal(place, portal)
         names = portals.decide(place, chosen, verb, subjects, time.time())
         say(f"{verb}: {', '.join(names)}. `periplus portal build` shows it.")
 
@@ -470,7 +469,7 @@ def edit(
         raise UsageError("one entry at a time: periplus portal edit [NAME] KEY")
     if words is None and picture is None and alt is None:
         raise UsageError("nothing to edit: use --words TEXT, --picture FILE or --alt TEXT")
-    chosen = portals.find_portal(collection_folder(place), portal or (arguments[0] if len(arguments) == 2 else ""))
+    chosen = portals.find_portal(place, portal or (arguments[0] if len(arguments) == 2 else ""))
     key = portals.edit(place, chosen, arguments[-1], portals.Edit(words, _picture(picture), alt), time.time())
     say(f"edit: {key}. `periplus portal build` shows it.")
 
@@ -497,7 +496,7 @@ def remove(name: str, place: Place, yes: bool) -> None:
 
     if not name:
         raise UsageError("name the portal: periplus portal remove NAME")
-    portals.find_portal(collection_folder(place), name)
+    portals.find_portal(place, name)
     if not yes and not click.confirm(f"Forget the portal {name} with its decisions?", err=True):
         raise UsageError("nothing was removed")
     portals.remove(place, name)

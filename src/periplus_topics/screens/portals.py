@@ -27,8 +27,8 @@ from periplus.ui import rendering
 from periplus.ui.live import jobs_about
 from periplus.ui.rendering import MEDIA, SANDBOX
 from periplus.ui.safety import files_of, form_of
-from periplus.ui.state import AppState, folder_of, now, place_of, state_of
-from periplus.values import JsonObject, fields_of
+from periplus.ui.state import AppState, now, place_read, state_of
+from periplus.values import JsonObject, Place, fields_of
 from periplus_topics.api import portal as work
 from periplus_topics.api.portal import KINDS, PortalReview, ReviewEntry, published_files, review_of
 from periplus_topics.api.topics import topic_names
@@ -52,18 +52,18 @@ _PORTAL_NUMBERS = {"stories": (12, 1, 200), "sites": (20, 0, 1_000)}
 def portals(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """The portals of a collection, and the form that begins one; with a form in the address, its command."""
     state = state_of(request)
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     values: JsonObject = {
         "title": "Portals", "name": name,
-        "portals": [{"portal": portal, "built": built} for portal, built in work.portals(folder)],
-        "topics": topic_names(folder), "periods": list(PERIODS),
+        "portals": [{"portal": portal, "built": built} for portal, built in work.portals(place)],
+        "topics": topic_names(place), "periods": list(PERIODS),
         "period_of": {seconds: word for word, seconds in PERIODS.items()},
     }  # fmt: skip
 
     def line(asked: Mapping[str, str]) -> str:
         if not asked.get("name"):
             return ""
-        return command_line(portal_command(portal_of(asked, 0.0), state.folder_word(folder)))
+        return command_line(portal_command(portal_of(asked, 0.0), state.folder_word(place)))
 
     return rendering.answer_form(request, "periplus_topics/portals.html", values, line, refused)
 
@@ -71,28 +71,28 @@ def portals(request: Request, refused: rendering.RefusedForm | None = None) -> R
 def create(request: Request) -> Response:
     """Begins a portal, and asks for its first build."""
     state, form = state_of(request), form_of(request)
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     try:
         made = portal_of(form, float(int(now())))
-        _check_topic(folder, made)
+        _check_topic(place, made)
         work.create(place, made)
     except UsageError as error:
         return portals(request, (form, str(error)))
-    state.add_job(JobOrder(build_command(made.name, state.folder_word(folder))))
-    _schedule(state, folder, made)
+    state.add_job(JobOrder(build_command(made.name, state.folder_word(place))))
+    _schedule(state, place, made)
     return rendering.to_screen(name, f"portal/{made.name}")
 
 
-def _check_topic(folder: Path, made: Portal) -> None:
-    if made.topic and made.topic not in topic_names(folder):
+def _check_topic(place: Place, made: Portal) -> None:
+    if made.topic and made.topic not in topic_names(place):
         raise UsageError(f"the collection has no topic {made.topic[:80]!r}")
 
 
 def review(request: Request) -> Response:
     """The entries with what was decided of them, the sites, and what can be done with the portal."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     state, chosen = state_of(request), request.path_params["portal"]
-    review = review_of(folder, chosen)
+    review = review_of(place, chosen)
     kind = _kind(review, request.query_params)
     entries = _entries(review, kind, request.query_params.get("q", ""))
     at = _at(request.query_params.get("at", ""), len(entries))
@@ -105,13 +105,13 @@ def review(request: Request) -> Response:
         "entries": entries[(at - 1) * PER_PAGE : at * PER_PAGE],
         "sites": review.sites[:SITES], "sites_in_all": len(review.sites),
         "jobs": jobs_about(state, name, lambda order: _is_about(order, chosen)),
-        "schedules": _schedules(state, folder, chosen),
+        "schedules": _schedules(state, place, chosen),
     }  # fmt: skip
     if rendering.wants_json(request):
         return rendering.answer(request, "", values)
     more = {
         "pages": (len(entries) + PER_PAGE - 1) // PER_PAGE, "periods": list(PERIODS), "kinds": KINDS,
-        "published": frozenset(published_files(folder / work.PORTAL_FOLDER / chosen)), "topics": topic_names(folder),
+        "published": frozenset(published_files(work.portal_folder(place, chosen))), "topics": topic_names(place),
         "every": next((word for word, seconds in PERIODS.items() if seconds == review.portal.period_s), ""),
     }  # fmt: skip
     return rendering.answer(request, "periplus_topics/portal.html", values | more)
@@ -149,8 +149,8 @@ def _is_about(order: JobOrder, portal: str) -> bool:
     return any(command[0] == "portal" and command[2:3] == (portal,) for command in (order.command, *order.then))
 
 
-def _schedules(state: AppState, folder: Path, portal: str) -> list[JsonObject]:
-    word = state.folder_word(folder)
+def _schedules(state: AppState, place: Place, portal: str) -> list[JsonObject]:
+    word = state.folder_word(place)
     with state.queue() as queue:
         schedules = [
             schedule
@@ -162,7 +162,7 @@ def _schedules(state: AppState, folder: Path, portal: str) -> list[JsonObject]:
 
 def decide(request: Request) -> Response:
     """Stores the editor's decision on one entry or site (its own button), or on all selected ones."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     chosen, form = request.path_params["portal"], form_of(request)
     verb = next((word for word in work.VERBS if form.get(word)), form.get("what", ""))
     if verb not in work.VERBS:
@@ -174,7 +174,7 @@ def decide(request: Request) -> Response:
     )
     if not picked:
         raise UsageError("no entry is selected")
-    review = review_of(folder, chosen)
+    review = review_of(place, chosen)
     view = {field: form[field] for field in ("show", "q", "at") if form.get(field)}
     listed = [str(entry.key) for entry in _entries(review, _kind(review, view), view.get("q", ""))]
     work.decide(place, review.portal, verb, picked, now())
@@ -184,8 +184,8 @@ def decide(request: Request) -> Response:
 
 def entry(request: Request, refused: rendering.RefusedForm | None = None) -> Response:
     """An entry's own words and picture, which its editor gives it."""
-    name, folder = folder_of(request)
-    review = review_of(folder, request.path_params["portal"])
+    name, place = place_read(request)
+    review = review_of(place, request.path_params["portal"])
     key = request.query_params.get("key", "")
     chosen = next((entry for entry in review.entries if entry.key == key), None)
     if chosen is None:
@@ -199,12 +199,12 @@ def entry(request: Request, refused: rendering.RefusedForm | None = None) -> Res
 
 def edit(request: Request) -> Response:
     """Stores the words and the picture that an editor gives an entry."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     form, key = form_of(request), request.query_params.get("key", "")
     changes = work.Edit(form.get("words", ""), files_of(request).get("picture"), form.get("alt", ""))
     if form.get("without"):
         changes = changes._replace(picture=b"", alt=None)
-    portal = work.find_portal(folder, request.path_params["portal"])
+    portal = work.find_portal(place, request.path_params["portal"])
     try:
         work.edit(place, portal, key, changes, now())
     except UsageError as error:
@@ -214,9 +214,9 @@ def edit(request: Request) -> Response:
 
 def entry_picture(request: Request) -> Response:
     """The editor's picture of an entry."""
-    _, folder = folder_of(request)
-    portal = work.find_portal(folder, request.path_params["portal"])
-    picture = work.picture_of(folder, portal, EntryKey(request.query_params.get("key", "")))
+    _, place = place_read(request)
+    portal = work.find_portal(place, request.path_params["portal"])
+    picture = work.picture_of(place, portal, EntryKey(request.query_params.get("key", "")))
     if not picture:
         raise NoCollection("the entry has no picture")
     return Response(picture, media_type=MEDIA[picture_type(picture)], headers=SANDBOX)
@@ -234,9 +234,9 @@ def _next(listed: list[str], picked: list[str]) -> str:
 def act(request: Request) -> Response:
     """Actions of a portal's screen: build, gather, schedule, change, remove."""
     state, form = state_of(request), form_of(request)
-    name, folder, place = place_of(request)
-    chosen, what = work.find_portal(folder, request.path_params["portal"]), form.get("what", "")
-    word = state.folder_word(folder)
+    name, place = place_read(request)
+    chosen, what = work.find_portal(place, request.path_params["portal"]), form.get("what", "")
+    word = state.folder_word(place)
     match what:
         case "build":
             state.add_job(JobOrder(build_command(chosen.name, word)))
@@ -244,13 +244,13 @@ def act(request: Request) -> Response:
             state.add_job(JobOrder(("portal", "show", chosen.name, "-c", word)))
         case "change":
             made = portal_of({**form, "name": chosen.name}, chosen.created)
-            _check_topic(folder, made)
+            _check_topic(place, made)
             work.change(place, made)
-            _schedule(state, folder, made)
+            _schedule(state, place, made)
         case "remove":
             if form.get("sure") != chosen.name:
                 raise UsageError(f"to delete a portal with all decisions, enter its name, {chosen.name}")
-            _schedule(state, folder, replace(chosen, period_s=0.0))
+            _schedule(state, place, replace(chosen, period_s=0.0))
             work.remove(place, chosen.name)
             return rendering.to_screen(name, "portals")
         case _:
@@ -258,12 +258,12 @@ def act(request: Request) -> Response:
     return rendering.to_screen(name, f"portal/{chosen.name}")
 
 
-def _schedule(state: AppState, folder: Path, made: Portal) -> None:
+def _schedule(state: AppState, place: Place, made: Portal) -> None:
     """The portal's period as a schedule of the queue: refresh the collection, then build its portals.
 
     Without a period, it builds the others.
     """
-    order = renewal(made.name, state.folder_word(folder))
+    order = renewal(made.name, state.folder_word(place))
     with state.queue() as queue:
         schedule = next(
             (scheduled_job for scheduled_job in queue.schedules() if scheduled_job.order.command == order.command), None
@@ -279,11 +279,11 @@ def _schedule(state: AppState, folder: Path, made: Portal) -> None:
 
 def preview(request: Request) -> Response:
     """A file of the portal as it was built last; nothing else of its folder."""
-    _, folder = folder_of(request)
-    chosen, path = work.find_portal(folder, request.path_params["portal"]), request.path_params["path"]
+    _, place = place_read(request)
+    chosen, path = work.find_portal(place, request.path_params["portal"]), request.path_params["path"]
     if not path:
         return RedirectResponse(request.url.path.rstrip("/") + "/index.html", 303)
-    out = folder / work.PORTAL_FOLDER / chosen.name
+    out = work.portal_folder(place, chosen.name)
     if path not in published_files(out):
         raise NoCollection(
             "the portal has no such page: build it first"
@@ -297,9 +297,9 @@ def preview(request: Request) -> Response:
 
 def download(request: Request) -> Response:
     """All files of the portal as it was built last, to be put on any web server."""
-    name, folder = folder_of(request)
-    chosen = work.find_portal(folder, request.path_params["portal"])
-    out = folder / work.PORTAL_FOLDER / chosen.name
+    name, place = place_read(request)
+    chosen = work.find_portal(place, request.path_params["portal"])
+    out = work.portal_folder(place, chosen.name)
     paths = published_files(out)
     if not paths:
         raise NoCollection("the portal was not built yet: build it first")

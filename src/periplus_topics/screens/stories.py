@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.errors import PeriplusError, UsageError
 from periplus.jobs.presets import choice, whole
 from periplus.model.job import JobOrder
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about
-from periplus.ui.state import folder_of, state_of
-from periplus.values import JsonObject, fields_of
+from periplus.ui.state import place_read, state_of
+from periplus.values import JsonObject, Place, fields_of
 from periplus_topics.api.stories import ReadingRequest, choose_sites, stored_stories, stored_story, stories_file
 from periplus_topics.model import Cascades, Influence, Objective, Stories, Story, cascades_of_stories
 from periplus_topics.present.stories import (
@@ -42,10 +41,10 @@ READ_S = 10.0
 
 def stories(request: Request) -> Response:
     """The stories that were found last, and the sites that one would read to see most of them."""
-    name, folder = folder_of(request)
-    latest = stored_stories(folder)
+    name, place = place_read(request)
+    latest = stored_stories(place)
     values: JsonObject = {
-        "title": "Stories", "name": name, "computed_at": when_stored(stories_file(folder)),
+        "title": "Stories", "name": name, "computed_at": when_stored(stories_file(place)),
         "jobs": jobs_about(state_of(request), name, lambda order: order.kind == "stories"), "stories": [],
     }  # fmt: skip
     if latest is not None:
@@ -71,8 +70,8 @@ def _row(number: int, story: Story) -> JsonObject:
 def find(request: Request) -> Response:
     """Queues a new search for stories."""
     state = state_of(request)
-    name, folder = folder_of(request)
-    state.add_job(JobOrder(("stories", "-c", state.folder_word(folder), "--keep")))
+    name, place = place_read(request)
+    state.add_job(JobOrder(("stories", "-c", state.folder_word(place), "--keep")))
     return rendering.to_screen(name, "stories")
 
 
@@ -127,8 +126,8 @@ def _choose_sites(stories: Stories, objective: Objective, most: int) -> tuple[Ca
 
 def influence_file(request: Request) -> Response:
     """The choice of sites as a picture, as a table, or whole, as `periplus influence` writes it."""
-    name, folder = folder_of(request)
-    latest, ending = stored_stories(folder), request.path_params["ending"]
+    name, place = place_read(request)
+    latest, ending = stored_stories(place), request.path_params["ending"]
     if latest is None:
         raise UsageError("stories were not computed yet")
     objective, most = _objective(request.query_params)
@@ -149,9 +148,9 @@ def influence_file(request: Request) -> Response:
 
 def story(request: Request) -> Response:
     """One story: its pages in order, and how it went from site to site."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     number = _number(request)
-    story = stored_story(folder, number)
+    story = stored_story(place, number)
     first = story.pages[0].date
     cited, copied = dict(reversed(story.links)), {later: (earlier, share) for later, earlier, share in story.near}
     rows = [
@@ -184,13 +183,13 @@ def _number(request: Request) -> int:
 def picture(request: Request) -> Response:
     """A story's cascade, as an image."""
     out = io.StringIO(newline="")
-    write_cascade_svg(stored_story(folder_of(request)[1], _number(request)), out)
+    write_cascade_svg(stored_story(place_read(request)[1], _number(request)), out)
     return rendering.drawing(out.getvalue())
 
 
 def keywords(request: Request) -> Response:
     """Keywords of a page, a site, or the results of a query; without any, the form."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     of, query = request.query_params.get("of", "").split(), request.query_params.get("query", "").strip()
     if of and query:
         raise UsageError("name either pages or a site, or a query")
@@ -204,7 +203,7 @@ def keywords(request: Request) -> Response:
     }
     if of or query:
         try:
-            values["result"] = _keywords(folder, of, query)
+            values["result"] = _keywords(place, of, query)
         except PeriplusError as error:
             if rendering.wants_json(request):
                 raise
@@ -212,6 +211,6 @@ def keywords(request: Request) -> Response:
     return rendering.answer(request, "periplus_topics/keywords.html", values, 400 if values["fault"] else 200)
 
 
-def _keywords(folder: Path, of: list[str], query: str) -> object:
-    with Collection(folder, time_limit_s=READ_S) as collection:
+def _keywords(place: Place, of: list[str], query: str) -> object:
+    with open_collection(place, time_limit_s=READ_S) as collection:
         return collection.keywords(*of, query=query or None, most=KEYWORDS)
