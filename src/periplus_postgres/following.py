@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from periplus.errors import StoreError
 from periplus.store.notes import change_note, count_change, note
+from periplus.store.reader import CollectionWriter
 from periplus.store.sqlite import reading
 from periplus.store.sqlite.reading import Follow
 from periplus.values import Row
@@ -23,6 +24,7 @@ from periplus_postgres.moved_tables import MovedTable
 from periplus_postgres.moving import Watch, silent
 from periplus_postgres.segments import ENDING, RecordPlace, copied_records, object_storage
 from periplus_postgres.statements import PostgresStatements
+from periplus_postgres.table_rows import PostgresReader
 
 # docs/decisions/0062. A transaction on the copy records the rows that it writes and deletes. Before it commits, a
 # database transaction applies the same rows and commits. A kill between the two commits leaves an outdated copy, which
@@ -151,6 +153,20 @@ def alone(store: str, watch: Watch = silent) -> Iterator[tuple[Path, Follow]]:
         copying.merge_inbox(database, address.collection)
         with brought_up(address, watch) as (copied, folder):
             yield folder, partial(_replicate, copied, folder)
+        _fill_holes(database)
+
+
+@contextlib.contextmanager
+def writer(store: str) -> Iterator[CollectionWriter]:
+    """See `api.homes.writer_of`. Finally removes bytes of deleted pages from the segments."""
+    address = address_of(store)
+    with contextlib.closing(PostgresReader(address)) as reader, copying.translate_errors():
+        database = reader.statements.connection
+        if workers := table_rows.workers_at_work(database):
+            raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
+        copying.remove_time_limits(database)
+        copying.merge_inbox(database, address.collection)
+        yield CollectionWriter(reader, database.transaction)
         _fill_holes(database)
 
 

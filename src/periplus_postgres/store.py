@@ -32,6 +32,7 @@ _PLACES = {  # of the other functions, which are imported when they are called
     "shared_index": "shared_index:index_of_copy",
     "shares_index": "index_place:is_shared",
     "shrink": "following:shrink",
+    "writer": "following:writer",
     "take_in": "moving:import_into_database",
     "withdraw_index": "collection:withdraw_index",
 }

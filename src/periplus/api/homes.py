@@ -16,7 +16,7 @@ from periplus.features import is_address, store_at
 from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
-from periplus.store.reader import CollectionReader
+from periplus.store.reader import CollectionReader, CollectionWriter
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
@@ -62,6 +62,12 @@ class CollectionStore(Protocol):
     def changing(self, place: Any) -> AbstractContextManager[tuple[Path, Follow]]:
         """See `changing`."""
 
+    def writer(self, place: Any) -> AbstractContextManager[CollectionWriter]:
+        """See `writer_of`."""
+
+    def shrink(self, place: Any) -> None:
+        """Returns the space of deleted rows to the disk."""
+
     def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
         """Store for results of engines, within one transaction."""
 
@@ -96,6 +102,16 @@ class FolderStore:
 
     def changing(self, place: Path) -> AbstractContextManager[tuple[Path, Follow]]:
         return contextlib.nullcontext((place, contextlib.nullcontext))
+
+    def writer(self, place: Path) -> AbstractContextManager[CollectionWriter]:
+        from periplus.store.sqlite import listing
+
+        return listing.writer(place)
+
+    def shrink(self, place: Path) -> None:
+        from periplus.store.sqlite import listing
+
+        listing.shrink(place)
 
     def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
         from periplus.store.sqlite import results
@@ -177,9 +193,6 @@ class DatabaseStore(CollectionStore, Protocol):
 
     def take_in(self, place: str, make: Callable[[Path], ImportResult]) -> ImportResult:
         """Imports into a temporary folder, then moves the result into a database unless no page was read."""
-
-    def shrink(self, place: str) -> None:
-        """Returns the space of deleted rows to the server's disk."""
 
     def withdraw_index(self, place: str) -> None:
         """Deletes the shared index after a deletion of pages; the next search publishes a new one."""
@@ -346,6 +359,14 @@ def changing(place: Place) -> AbstractContextManager[tuple[Path, Follow]]:
     The caller holds `only_crawl`. Raises StoreError if the collection is in use, UsageError, NoCollection.
     """
     return store_of(place).changing(place)
+
+
+def writer_of(place: Place) -> AbstractContextManager[CollectionWriter]:
+    """Opens a collection for changes in several transactions, while no crawl runs; the caller holds `only_crawl`.
+
+    At the end no file has bytes of deleted rows. Raises StoreError while workers run, UsageError, NoCollection.
+    """
+    return store_of(place).writer(place)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:

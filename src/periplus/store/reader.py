@@ -81,6 +81,13 @@ class Answer:
     rows: Iterator[Values]
 
 
+class CollectionWriter(NamedTuple):
+    """A collection that nothing else changes. reader: its statements may also write, within a `transaction`."""
+
+    reader: CollectionReader
+    transaction: Callable[[], AbstractContextManager[object]]
+
+
 class LinkIndex(Protocol):
     """An index of a collection's links, visits and texts, perhaps older than the collection."""
 
@@ -321,6 +328,11 @@ class CollectionReader(Protocol):
     @abstractmethod
     def numbers(self, find: str, width: int) -> Iterator[Ints]:
         """Yields the rows of a statement without parameters on integers without NULL as int64[rows, width]."""
+
+    def make_tables(self, tables: Iterable[str]) -> None:
+        """Creates temporary tables for the statements of this reader. tables: see `Dialect.temporary`."""
+        for table in tables:
+            self.statements.change(self._dialect.temporary(table))
 
     @abstractmethod
     def plan(self, *, scans: bool) -> None:

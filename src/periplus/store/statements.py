@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import xxhash
 
@@ -17,9 +17,17 @@ from periplus.model.web import SiteKey
 from periplus.store.rows import LinkChanges
 from periplus.values import frozen
 
+if TYPE_CHECKING:
+    from periplus.store.page_links import StoredLinks
+
 T = TypeVar("T")
 Row = tuple[Any, ...]
+PageKey = tuple[int, int]  # (shard, id) of a page
 ID_WIDTH: Final = 21  # of a target in SQLite's page_links: a space, a sign and 19 digits
+_SQLITE_WORDS: Final = ("id INTEGER PRIMARY KEY", "INTEGER", "", "WITHOUT ROWID")
+_POSTGRES_WORDS: Final = (
+    "shard smallint NOT NULL, id bigint NOT NULL, PRIMARY KEY (id, shard)", "bigint", "shard smallint NOT NULL,", ""
+)  # fmt: skip
 SHARDS: Final = 256  # upper limit of concurrent merges; a smallint, and part of the stored format
 
 
@@ -74,6 +82,20 @@ class Dialect:
         whole index.
         """
         return f"{table}.shard IN ({', '.join(map(str, range(SHARDS)))}) AND " if self.has_shards else ""
+
+    def keyed(self, statement: str) -> str:
+        """The statement with `@id` replaced by the columns of a row's key, and `@u.id` by those of table `u`."""
+        return re.sub(r"@(\w+\.)?", r"\1shard, \1" if self.has_shards else r"\1", statement)
+
+    def temporary(self, table: str) -> str:
+        """Statement that creates a temporary table.
+
+        table: its name and columns, with `{key}` for a key `id`, `{whole}` for the type of whole numbers, `{shard}`
+        before other keys, and `{by_key}` at the end of a table whose rows are stored in the order of its key.
+        """
+        key, whole, shard, by_key = _POSTGRES_WORDS if self.has_shards else _SQLITE_WORDS
+        columns = table.format(key=key, whole=whole, shard=shard, by_key=by_key)
+        return f"CREATE TEMP TABLE {self.keyed(columns)}"
 
     def list_value(self, values: Iterable[object]) -> object:
         """The parameter of the condition `among`."""
@@ -158,6 +180,12 @@ class Statements(Protocol):
 
     def enter_links(self, changes: LinkChanges) -> None:
         """Stores the link changes of a transaction."""
+
+    def stored_links(self, pages: Iterable[PageKey]) -> dict[PageKey, StoredLinks]:
+        """Stored links of pages. Raises StoreError if columns are inconsistent."""
+
+    def store_links(self, pages: Mapping[PageKey, StoredLinks]) -> None:
+        """Replaces the stored links of pages."""
 
 
 class Database(Protocol):

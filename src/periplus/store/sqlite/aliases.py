@@ -17,9 +17,11 @@ from periplus.model.frontier import Candidate
 from periplus.model.tables import any_of
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import Url, UrlId
-from periplus.store.sqlite import page_links, schema
+from periplus.store.page_links import move_links
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import FolderLedger
 from periplus.store.sqlite.reading import Follow
+from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.url_state import HAS_TEXT, MERGEABLE_REASONS
 from periplus.urls.aliases import AliasPage, Merger, find_aliases
 from periplus.urls.canonical import url_id
@@ -219,7 +221,7 @@ class Reapplication:
     def _move(self, source: int, target: int) -> None:
         for table in ("page", "rendering"):
             self._connection.execute(f"UPDATE {table} SET url_id = ? WHERE url_id = ?", (target, source))
-        page_links.move(self._connection, source, target)
+        move_links(SqliteStatements(self._connection), (0, source), (0, target))
         self._connection.execute("UPDATE bad_link SET source = ? WHERE source = ?", (target, source))
 
     def _undo(self, identity: int) -> None:
