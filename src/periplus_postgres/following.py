@@ -162,10 +162,7 @@ def writer(store: str) -> Iterator[CollectionWriter]:
     address = address_of(store)
     with contextlib.closing(PostgresReader(address)) as reader, copying.translate_errors():
         database = reader.statements.connection
-        if workers := table_rows.workers_at_work(database):
-            raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
-        copying.remove_time_limits(database)
-        copying.merge_inbox(database, address.collection)
+        copying.only_caller(database, address)
         yield CollectionWriter(reader, database.transaction)
         _fill_holes(database)
 
