@@ -42,6 +42,7 @@ INVENTED_URL = "invented"  # instead of a reason: the page's URL was created by 
 
 
 URLS_AT_ONCE = 20_000  # rows in memory while all URLs are read
+ALIAS_COLUMNS = "url_id, page_id, rule, learned, was, was_rule, moved, page_depth"
 _WAS_MERGED = "learned = 1 AND was <> 'waiting'"
 
 
@@ -151,9 +152,8 @@ class Reapplication:
         dropped = self._drop_needless(pages)
         rewritten = [url for url in rewritten if url.key not in dropped]
         self._load_sites({host_key(Url(url.page)) for url in rewritten if url.page})
-        for url in rewritten:
-            if url.key not in present or wants[url.key] != present[url.key]:
-                self._do(url)
+        changed = (url for url in rewritten if wants[url.key] != present.get(url.key))
+        self._statements.insert("alias", ALIAS_COLUMNS, list(map(self._do, changed)))
         self._clear_lists()
         self._await()
         excluded = sum(not url.page for url in rewritten)
@@ -178,12 +178,8 @@ class Reapplication:
                 self._set("depth = ?", page, merger.alias.depth)
             was = (reason, rule, "", (NO_DEPTH if depth is None else depth) if nearer else None)
             self._change(f"DELETE FROM alias WHERE {self._dialect.here}url_id = ?", *self._dialect.shard_values(*alias))
-            self._enter_alias(alias, page[1], merger.why, 1, *was)
+            self._statements.insert("alias", ALIAS_COLUMNS, [(*alias, page[1], merger.why, 1, *was)])
             self._restate(alias, Reason.ALIAS, merger.why)
-
-    def _enter_alias(self, url: PageKey, *values: object) -> None:
-        columns = "url_id, page_id, rule, learned, was, was_rule, moved, page_depth"
-        self._statements.insert("alias", columns, [(*url, *values)])
 
     def _restate(self, url: PageKey, reason: Reason, rule: str) -> None:
         """Sets a URL's reason. The queue is updated at the end."""
@@ -222,7 +218,8 @@ class Reapplication:
         find = f"SELECT h.key, s.key FROM host h JOIN site s ON (@s.id) = (@h.site_id) WHERE h.key {self._dialect.among}"
         self._sites = dict(self._rows(find, self._dialect.list_value(hosts)))
 
-    def _do(self, url: RewrittenUrl) -> None:
+    def _do(self, url: RewrittenUrl) -> Row:
+        """Makes a URL an alias, or excludes it; returns its row of `alias`."""
         reason, rule, depth = self._url("reason, rule, depth", url.key) or ()
         # a user's rule has priority over a learned alias
         drop = f"DELETE FROM alias WHERE {self._dialect.here}url_id = ? AND learned = 1"
@@ -234,8 +231,8 @@ class Reapplication:
             page_key, page_was, page_depth = self._page_row(Url(url.page), page_id, reason, depth)
             if reason in FETCHED_REASONS:
                 moved = self._take_content(url.key, page_key, page_was)
-        self._enter_alias(url.key, page_id, url.rule, 0, reason, rule, moved, page_depth)
         self._restate(url.key, Reason.ALIAS if url.page else Reason.RULE, url.rule)
+        return (*url.key, page_id, url.rule, 0, reason, rule, moved, page_depth)
 
     def _page_row(
         self, page: Url, page_id: UrlId, reason: str, depth: int | None

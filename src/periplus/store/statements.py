@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import xxhash
@@ -34,6 +35,11 @@ SHARDS: Final = 256  # upper limit of concurrent merges; a smallint, and part of
 def shard_of(site: SiteKey) -> int:
     """Shard of PostgreSQL's tables that contains all rows of a site."""
     return xxhash.xxh3_64_intdigest(site.encode("utf-8", "surrogatepass")) % SHARDS
+
+
+@lru_cache(256)
+def _keyed(statement: str, has_shards: bool) -> str:
+    return re.sub(r"@(\w+\.)?", r"\1shard, \1" if has_shards else r"\1", statement)
 
 
 @frozen
@@ -85,7 +91,7 @@ class Dialect:
 
     def keyed(self, statement: str) -> str:
         """The statement with `@id` replaced by the columns of a row's key, and `@u.id` by those of table `u`."""
-        return re.sub(r"@(\w+\.)?", r"\1shard, \1" if self.has_shards else r"\1", statement)
+        return _keyed(statement, self.has_shards)
 
     def temporary(self, table: str) -> str:
         """Statement that creates a temporary table.
