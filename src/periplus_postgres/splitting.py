@@ -207,20 +207,15 @@ class PartFiller:
         draft.execute("CREATE TEMP TABLE other (id INTEGER PRIMARY KEY)")
         draft.execute(f"INSERT INTO other SELECT * FROM ({_OTHERS}) EXCEPT SELECT id FROM main.url")
         self._insert(target, tables["url"], lambda rows: map(_as_sent(tables["url"]), rows))
+        plain = frozenset({"id", "key", "site_id"})  # further columns describe the crawl of the other part
         for name, of in (("host", "url"), ("site", "host")):
             draft.execute("DELETE FROM other")
             missing = f"SELECT {name}_id FROM main.{of} EXCEPT SELECT id FROM main.{name}"
             draft.execute(f"INSERT INTO other {missing}")
-            plain = frozenset({"id", "key", "site_id"})  # further columns describe the crawl of the other part
-            table = tables[name]
-            kept = [place for place, column in enumerate(table.columns, 1) if column in plain]
-            few = MovedTable(name, tuple(table.columns[at - 1] for at in kept), tuple(table.kinds[at - 1] for at in kept))
-            self._insert(target, few, lambda rows: rows)
+            self._insert(target, _narrowed(tables[name], plain), lambda rows: rows)
         draft.execute("DROP TABLE other")
 
-    def _insert(
-        self, target: FolderRows, table: MovedTable, changed: Callable[[Iterable[Row]], Iterable[Row]]
-    ) -> None:
+    def _insert(self, target: FolderRows, table: MovedTable, changed: Callable[[Iterable[Row]], Iterable[Row]]) -> None:
         """Inserts the rows of a table whose ids are in `other`."""
         is_other, place = _lookup(target.connection, "temp.other"), table.columns.index("id") + 1
         target.enter(table, changed(row for row in self._source.rows(table) if is_other(row[place])))
@@ -249,6 +244,11 @@ def _counted(rows: Iterable[R], sent: Sum) -> Iterator[R]:
 def _verify(name: str, sent: Sum, rows: Iterable[Row]) -> None:
     if sent != (arrived := sum_of(row[1:] for row in rows)):
         raise StoreError(f"the table {name} was not copied completely: {sent} were sent, {arrived} arrived.")
+
+
+def _narrowed(table: MovedTable, columns: frozenset[str]) -> MovedTable:
+    pairs = [pair for pair in zip(table.columns, table.kinds, strict=True) if pair[0] in columns]
+    return MovedTable(table.name, tuple(name for name, _ in pairs), tuple(kind for _, kind in pairs))
 
 
 def _as_sent(table: MovedTable) -> Callable[[Row], Row]:

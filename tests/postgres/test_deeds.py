@@ -115,7 +115,9 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("kind", ["folder", "database"])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_killed_deletion_leaves_whole_batches_and_can_be_repeated(kind, moment, folder, address, tmp_path, monkeypatch):
+def test_a_killed_deletion_leaves_whole_batches_and_can_be_repeated(
+    kind, moment, folder, address, tmp_path, monkeypatch
+):
     """Before the commit of the second batch, and after it."""
     into_database(folder, address.text, silent)
     place = folder if kind == "folder" else address.text

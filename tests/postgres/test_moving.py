@@ -16,9 +16,9 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
+from periplus.store.aliases import reapply
 from periplus.store.bodies import BodyCodec, pack_headers, train
 from periplus.store.sqlite import page_links, schema
-from periplus.store.aliases import reapply
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.statements import shard_of
 from periplus.urls.canonical import canonical, url_id

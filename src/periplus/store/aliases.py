@@ -85,7 +85,7 @@ def rewritten_urls(statements: Statements, rules: Rules) -> Iterator[RewrittenUr
     """URLs matched by the rules, with the result, ascending by key."""
     dialect = statements.dialect
     shard, after = ("u.shard", "(?, ?)") if dialect.has_shards else ("0", "?")
-    find = dialect.keyed(
+    find = dialect.expand_keys(
         f"SELECT {shard}, u.id, u.text, CASE WHEN a.learned = 0 THEN a.was ELSE u.reason END FROM url u LEFT JOIN"
         f" alias a ON (@a.url_id) = (@u.id) WHERE (@u.id) > {after} ORDER BY @u.id LIMIT {URLS_AT_ONCE}"
     )
@@ -130,10 +130,10 @@ class Reapplication:
 
     def _rows(self, statement: str, *values: object) -> list[Row]:
         """Executes a statement with `@id` for keys."""
-        return self._statements.rows(self._dialect.keyed(statement), values)
+        return self._statements.rows(self._dialect.expand_keys(statement), values)
 
     def _change(self, statement: str, *values: object) -> int:
-        return self._statements.change(self._dialect.keyed(statement), values)
+        return self._statements.change(self._dialect.expand_keys(statement), values)
 
     def _url(self, columns: str, url: PageKey) -> Row | None:
         find = f"SELECT {columns} FROM url WHERE {self._dialect.here}id = ?"
@@ -215,7 +215,9 @@ class Reapplication:
         self._change(f"DELETE {stale}")
 
     def _load_sites(self, hosts: set[HostKey]) -> None:
-        find = f"SELECT h.key, s.key FROM host h JOIN site s ON (@s.id) = (@h.site_id) WHERE h.key {self._dialect.among}"
+        find = (
+            f"SELECT h.key, s.key FROM host h JOIN site s ON (@s.id) = (@h.site_id) WHERE h.key {self._dialect.among}"
+        )
         self._sites = dict(self._rows(find, self._dialect.list_value(hosts)))
 
     def _do(self, url: RewrittenUrl) -> Row:
@@ -234,9 +236,7 @@ class Reapplication:
         self._restate(url.key, Reason.ALIAS if url.page else Reason.RULE, url.rule)
         return (*url.key, page_id, url.rule, 0, reason, rule, moved, page_depth)
 
-    def _page_row(
-        self, page: Url, page_id: UrlId, reason: str, depth: int | None
-    ) -> tuple[PageKey, str, int | None]:
+    def _page_row(self, page: Url, page_id: UrlId, reason: str, depth: int | None) -> tuple[PageKey, str, int | None]:
         """Makes sure that the page's URL is known, and waiting if its alias was.
 
         Returns its key, its previous reason, and its previous depth if that changed.
@@ -331,7 +331,9 @@ def history_run(statements: Statements) -> tuple[int, float]:
 
 def alias_mergers(statements: Statements) -> tuple[list[Merger], dict[UrlId, int]]:
     """Finds pages that are equal to others, in one scan of the pages; also returns the shards of the pages."""
-    starts = statements.rows(statements.dialect.keyed("SELECT u.text FROM start s JOIN url u ON (@u.id) = (@s.url_id)"))
+    starts = statements.rows(
+        statements.dialect.expand_keys("SELECT u.text FROM start s JOIN url u ON (@u.id) = (@s.url_id)")
+    )
     alike = _alike(statements)
     shards = {row[1]: row[0] for row in alike}
 
@@ -346,7 +348,7 @@ def alias_mergers(statements: Statements) -> tuple[list[Merger], dict[UrlId, int
 
 def _alike(statements: Statements) -> list[Row]:
     """(shard, then an AliasPage) of pages with the same text as another page."""
-    keyed = statements.dialect.keyed
+    expand_keys = statements.dialect.expand_keys
     values: Sequence[object] = ()
     shard, pages = "0", "page p"
     among = " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
@@ -357,7 +359,7 @@ def _alike(statements: Statements) -> list[Row]:
         keys = "unnest(?::smallint[], ?::bigint[]) k(shard, id)"
         shard, pages, among = "u.shard", f"{keys} JOIN page p ON p.shard = k.shard AND p.url_id = k.id", ""
     return statements.rows(
-        keyed(
+        expand_keys(
             f"SELECT {shard}, u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT} FROM {pages}"
             " JOIN url u ON (@u.id) = (@p.url_id)"
             f" WHERE u.reason IN {any_of(MERGEABLE_REASONS)} AND u.status = 200{among}"

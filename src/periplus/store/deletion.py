@@ -30,7 +30,7 @@ BATCH = 5_000
 VISITS_AT_ONCE = 2_000  # visits without the number of a URL, whose URLs are looked up at a time
 PAGES_AT_ONCE = 500  # pages whose links to deleted URLs are deleted at a time
 HOLES = "holes"  # name of a note: segments of a database with bytes of deleted pages, one per line
-# Temporary tables. `@id` stands for the key of a row, see `Dialect.keyed`.
+# Temporary tables. `@id` stands for the key of a row, see `Dialect.expand_keys`.
 TABLES = (
     "doomed ({key}, batch INTEGER NOT NULL, leaves INTEGER NOT NULL, stays INTEGER NOT NULL DEFAULT 0)",
     "chosen ({key})",
@@ -42,10 +42,7 @@ TABLES = (
         "doomed_entry ({shard} host_id {whole}, priority {whole}, seq {whole}, batch INTEGER NOT NULL,"
         " PRIMARY KEY (@host_id, priority, seq)) {by_key}"
     ),
-    (
-        "inlink ({shard} source {whole}, target {whole}, batch INTEGER NOT NULL,"
-        " PRIMARY KEY (@source, target)) {by_key}"
-    ),
+    ("inlink ({shard} source {whole}, target {whole}, batch INTEGER NOT NULL, PRIMARY KEY (@source, target)) {by_key}"),
     "gone_host ({key})",
 )
 _OF_SITE = "(SELECT @h.id FROM host h JOIN site s ON (@s.id) = (@h.site_id) WHERE s.key = ?)"
@@ -61,8 +58,7 @@ _LINKS = ("link", "link_history")
 _DOOMED_IDS = "(SELECT @id FROM doomed)"
 _BATCH = "(SELECT @id FROM doomed WHERE batch = :batch)"
 _LEAVING = (
-    "(SELECT @id FROM doomed WHERE leaves = :batch AND stays = 0"
-    " UNION ALL SELECT @id FROM orphan WHERE batch = :batch)"
+    "(SELECT @id FROM doomed WHERE leaves = :batch AND stays = 0 UNION ALL SELECT @id FROM orphan WHERE batch = :batch)"
 )
 _STAYING = "(SELECT @id FROM doomed WHERE batch = :batch AND stays = 1)"
 _LATER = "(SELECT @id FROM doomed WHERE batch = :batch AND stays = 0 AND leaves > batch)"
@@ -122,7 +118,7 @@ class _Selection:
         self.statements.change_rows(self._text(statement, 0), rows)
 
     def _text(self, statement: str, batch: int) -> str:
-        return self.dialect.keyed(statement).replace(":batch", str(batch))
+        return self.dialect.expand_keys(statement).replace(":batch", str(batch))
 
     def total(self, statement: str, *values: object) -> int:
         return int(self.rows(statement, *values)[0][0] or 0)
@@ -175,8 +171,7 @@ class _Selection:
         if not self.deletion.links_to:
             among = "IN (SELECT id FROM doomed)"
             stays = " UNION ".join(
-                f"SELECT target FROM {table} l WHERE {self._stays('l.source')} AND target {among}"
-                for table in _LINKS
+                f"SELECT target FROM {table} l WHERE {self._stays('l.source')} AND target {among}" for table in _LINKS
             )
             stays += f" UNION SELECT id FROM url WHERE in_sitemap <> 0 AND (@id) IN {_DOOMED_IDS}"
             self.change(f"UPDATE doomed SET stays = 1 WHERE id IN ({stays} UNION SELECT url_id FROM start)")
@@ -206,10 +201,7 @@ class _Selection:
             f"SELECT url_id FROM start WHERE url_id {among}",
             f"SELECT page_id FROM alias a WHERE page_id {among} AND {self._stays('a.url_id')}",
             f"SELECT url_id FROM visit WHERE url_id {among} AND outcome <> 'skipped'",
-            *(
-                f"SELECT target FROM {table} l WHERE {self._stays('l.source')} AND target {among}"
-                for table in _LINKS
-            ),
+            *(f"SELECT target FROM {table} l WHERE {self._stays('l.source')} AND target {among}" for table in _LINKS),
         ):
             self.change(f"DELETE FROM orphan WHERE id IN ({need})")
 
@@ -323,14 +315,14 @@ def fill(reader: CollectionReader, tables: Iterable[str]) -> None:
 
     Stores other link targets of those pages in cited, with the last of their batches. tables: tables of links.
     """
-    keyed, change_rows = reader.statements.dialect.keyed, reader.statements.change_rows
+    expand_keys, change_rows = reader.statements.dialect.expand_keys, reader.statements.change_rows
     find = "SELECT id, batch FROM doomed ORDER BY id"
     doomed = np.concatenate([np.zeros((0, 2), np.int64), *reader.numbers(find, 2)])
     ids, leaves = doomed[:, 0].copy(), doomed[:, 1].copy()
     outside = [np.zeros((0, 2), np.int64)]
     for table in tables if len(ids) else ():
         links = f"SELECT l.target, d.batch FROM doomed d CROSS JOIN {table} l ON (@l.source) = (@d.id)"
-        for block in reader.numbers(keyed(links), 2):
+        for block in reader.numbers(expand_keys(links), 2):
             target, batch = block[:, 0], block[:, 1]
             place = np.minimum(np.searchsorted(ids, target), len(ids) - 1)
             goes = ids[place] == target

@@ -38,7 +38,7 @@ def shard_of(site: SiteKey) -> int:
 
 
 @lru_cache(256)
-def _keyed(statement: str, has_shards: bool) -> str:
+def _expand_keys(statement: str, has_shards: bool) -> str:
     return re.sub(r"@(\w+\.)?", r"\1shard, \1" if has_shards else r"\1", statement)
 
 
@@ -89,9 +89,9 @@ class Dialect:
         """
         return f"{table}.shard IN ({', '.join(map(str, range(SHARDS)))}) AND " if self.has_shards else ""
 
-    def keyed(self, statement: str) -> str:
+    def expand_keys(self, statement: str) -> str:
         """The statement with `@id` replaced by the columns of a row's key, and `@u.id` by those of table `u`."""
-        return _keyed(statement, self.has_shards)
+        return _expand_keys(statement, self.has_shards)
 
     def temporary(self, table: str) -> str:
         """Statement that creates a temporary table.
@@ -101,7 +101,7 @@ class Dialect:
         """
         key, whole, shard, by_key = _POSTGRES_WORDS if self.has_shards else _SQLITE_WORDS
         columns = table.format(key=key, whole=whole, shard=shard, by_key=by_key)
-        return f"CREATE TEMP TABLE {self.keyed(columns)}"
+        return f"CREATE TEMP TABLE {self.expand_keys(columns)}"
 
     def list_value(self, values: Iterable[object]) -> object:
         """The parameter of the condition `among`."""

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from periplus.model.frontier import Batch, Candidate, Completion, HostState, SideRequest
-from periplus.model.visit import CHECKS, Fetched, Reason
+from periplus.model.visit import CHECKS, Fetched
 from periplus.model.web import HostKey, SiteKey
 from periplus.settings import Storage
 from periplus.store import checks
