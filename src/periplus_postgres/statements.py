@@ -111,6 +111,9 @@ class PostgresStatements:
     def enter_links(self, changes: LinkChanges) -> None:
         self.upsert("link_history", HISTORY_COLUMNS, page_links.enter(self.connection, changes))
 
+    def drop_links(self, links: Iterable[Row]) -> int:
+        return page_links.drop_links(self.connection, links)
+
 
 def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
     """Inserts rows by COPY. columns: names separated by `, `. COPY takes a third of the time of INSERT; its binary

@@ -159,6 +159,9 @@ class Statements(Protocol):
     def enter_links(self, changes: LinkChanges) -> None:
         """Stores the link changes of a transaction."""
 
+    def drop_links(self, links: Iterable[Row]) -> int:
+        """Deletes links, given as (shard, source, target, kind, position, nofollow); returns how many existed."""
+
 
 class Database(Protocol):
     """A connection to a database."""

@@ -422,6 +422,9 @@ class SqliteStatements:
     def enter_links(self, changes: LinkChanges) -> None:
         page_links.enter(self.connection, changes)
 
+    def drop_links(self, links: Iterable[Row]) -> int:
+        return page_links.drop_links(self.connection, ((link[1], link[2:]) for link in links))
+
 
 @cache
 def _insert(verb: str, table: str, columns: str, times: int = 1) -> str:
