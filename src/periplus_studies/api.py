@@ -455,7 +455,7 @@ def delete(place: Place, choice: LinkChoice) -> int:
     def delete_all(statements: Statements) -> int:
         runs.refuse(statements)
         count_change(statements)
-        return store.delete_bad(statements, keys) if choice.kind == "bad" else statements.drop_links(keys)
+        return store.delete(statements, choice.kind, keys)
 
     with home.only_crawl() if is_shared else contextlib.nullcontext():
         with snapshot_of(place) as reader:
@@ -471,30 +471,14 @@ def _select(reader: CollectionReader, place: Place, choice: LinkChoice) -> Itera
         raise UsageError(f"unknown kind of link {choice.kind!r}: choose among {', '.join(SURVEY_LINKS)}")
     units = campaign_from(reader.note(PLAN), home_of(place)).units
     only, unit_of_url, row = _place(units, choice.site), unit_finder(units), row_maker(SURVEY_LINKS[choice.kind].names)
-    values = _bad_values if choice.kind == "bad" else _link_values
     keyed = (
         (key, row((units[number].short, page, *rest)))
-        for key, page, rest in values(reader, choice, unit_of_url)
-        if isinstance(number := unit_of_url(page), int) and only in (None, number)
+        for key, page, rest in store.links(reader, choice.kind, choice.page, choice.target, choice.anchor)
+        if isinstance(number := unit_of_url(page), int)
+        and only in (None, number)
+        and (choice.kind == "bad" or (unit_of_url(rest[0]) == number) == (choice.kind == "internal"))
     )
     return islice(keyed, choice.limit) if choice.limit >= 0 else keyed
-
-
-_KeyedRows = Iterator[tuple[Key, Url, tuple[object, ...]]]  # (key, page, further columns)
-
-
-def _bad_values(reader: CollectionReader, choice: LinkChoice, _: Callable[[Url], int | str]) -> _KeyedRows:
-    for bad in store.bad_links(reader, choice.page, choice.target, choice.anchor):
-        yield bad.key, bad.page, bad.written
-
-
-def _link_values(reader: CollectionReader, choice: LinkChoice, place_of: Callable[[Url], int | str]) -> _KeyedRows:
-    internal = choice.kind == "internal"
-    for link in store.links(reader, choice.page, choice.target, choice.anchor):
-        if (place_of(link.target) == place_of(link.page)) == internal:
-            within = (link.target, link.depth, link.visited, link.reason, link.anchor)
-            outside = (link.target, link.anchor, link.position, link.title, link.times)
-            yield link.key, link.page, within if internal else outside
 
 
 def _place(units: tuple[Unit, ...], name: str) -> int | None:

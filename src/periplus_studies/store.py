@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,15 +13,24 @@ from periplus.model.tables import any_of
 from periplus.model.web import Url
 from periplus.store.reader import CollectionReader, matches
 from periplus.store.site_rows import joined_links, link_blocks, row_blocks
-from periplus.store.statements import Dialect, Row, Statements
+from periplus.store.statements import Row, Statements
 from periplus_studies.model import SiteMark, SiteStatus
 
 # Links that a reader follows, including frames. Canonical, alternate and form links are not references to other pages.
 HYPERLINKS = (LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FRAME, LinkKind.IFRAME, LinkKind.REFRESH)
 _SURVEY_KINDS = frozenset(HYPERLINKS)
 _NOT_READ = "('redirect', 'alias', 'rule')"
-_HYPERLINKS = any_of(HYPERLINKS)
-_BAD_COLUMNS = ("source", "text", "why", "anchor", "position")
+# Keys of links after the page, with places for the order of texts
+_KEY, _BAD_KEY = "l.target, l.kind{0}, l.position{0}, l.nofollow", "l.text{0}, l.why{0}, l.anchor{0}, l.position{0}"
+_LINKS = (
+    "link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT JOIN page p ON p.url_id = a.id"
+    f" WHERE l.kind IN {any_of(HYPERLINKS)}"
+)
+_COLUMNS = {  # of SURVEY_LINKS, after the page
+    "internal": "b.text, b.depth, CASE WHEN b.visited IS NULL THEN 0 ELSE 1 END, b.reason, l.anchor",
+    "external": "b.text, l.anchor, l.position, coalesce(p.title, ''), l.times",
+    "bad": "l.text, l.why, l.anchor, l.position",
+}
 
 
 def every_url(reader: CollectionReader) -> UrlRows:
@@ -56,78 +64,32 @@ def fetch_order(reader: CollectionReader) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *(block[:, 0] for block in reader.numbers(find, 2))])
 
 
-class StoredLink(NamedTuple):
-    """A hyperlink or frame of a fetched page. key: shard, source, target, kind, position, nofollow."""
+def links(reader: CollectionReader, kind: str, page: str, target: str, anchor: str) -> Iterator[tuple[Row, Url, Row]]:
+    """Streams hyperlinks and frames, or bad links, whose page, target and anchor contain or match these; empty: any.
+    Grouped by page.
 
-    key: Row
-    page: Url
-    target: Url
-    anchor: str
-    title: str
-    times: int
-    depth: int | None
-    reason: str
-    visited: int
-
-    @property
-    def position(self) -> str:
-        return str(self.key[4])
-
-
-class BadHrefRow(NamedTuple):
-    """A link whose URL cannot be fetched. key: shard, then _BAD_COLUMNS."""
-
-    key: Row
-    page: Url
-
-    @property
-    def written(self) -> Row:
-        """(text, why, anchor, position)."""
-        return self.key[2:]
-
-
-def links(reader: CollectionReader, page: str, target: str, anchor: str) -> Iterator[StoredLink]:
-    """Streams links whose page, target and anchor contain or match these; empty: any. Grouped by page."""
+    Rows: key for `delete`, page, columns of SURVEY_LINKS after the page. The target of a bad link is its text.
+    """
     dialect = reader.statements.dialect
+    key, joins = (_BAD_KEY, "bad_link l ON l.source = a.id") if kind == "bad" else (_KEY, _LINKS)
     find = (
-        f"SELECT {_shard('a', dialect)}, l.source, l.target, l.kind, l.position, l.nofollow, a.text, b.text, l.anchor,"
-        " coalesce(p.title, ''), l.times, b.depth, b.reason, CASE WHEN b.visited IS NULL THEN 0 ELSE 1 END"
-        " FROM url a CROSS JOIN link l ON l.source = a.id JOIN url b ON b.id = l.target"
-        f" LEFT JOIN page p ON p.url_id = a.id WHERE l.kind IN {_HYPERLINKS}"
-        f" ORDER BY a.id, l.target, l.kind{dialect.text_order}, l.position{dialect.text_order}, l.nofollow"
+        f"SELECT {'a.shard' if dialect.has_shards else '0'}, l.source, {key.format('')}, a.text, l.anchor,"
+        f" {_COLUMNS[kind]} FROM url a CROSS JOIN {joins} ORDER BY a.id, {key.format(dialect.text_order)}"
     )
     for row in reader.stream(find):
-        if _match((page, row[6]), (target, row[7]), (anchor, row[8])):
-            yield StoredLink(row[:6], *row[6:])
+        filters = ((page, row[6]), (anchor, row[7]), (target, row[8]))
+        if all(not pattern or matches(text, pattern) for pattern, text in filters):
+            yield row[:6], row[6], row[8:]
 
 
-def bad_links(reader: CollectionReader, page: str, target: str, anchor: str) -> Iterator[BadHrefRow]:
-    """As `links`, for links that cannot be fetched; target: the text as written."""
-    dialect = reader.statements.dialect
-    columns = ", ".join(f"b.{name}" for name in _BAD_COLUMNS)
-    order = ", ".join(f"b.{name}{dialect.text_order}" for name in _BAD_COLUMNS[1:])
-    find = (
-        f"SELECT {_shard('b', dialect)}, {columns}, a.text FROM bad_link b JOIN url a ON a.id = b.source"
-        f" ORDER BY a.id, {order}"
-    )
-    for *key, url in reader.stream(find):
-        if _match((page, url), (target, key[2]), (anchor, key[4])):
-            yield BadHrefRow(tuple(key), url)
-
-
-def _shard(table: str, dialect: Dialect) -> str:
-    return f"{table}.shard" if dialect.has_shards else "0"
-
-
-def _match(*pairs: tuple[str, str]) -> bool:
-    """Whether each text contains or matches its pattern. pairs: (pattern, text)."""
-    return all(not pattern or matches(text, pattern) for pattern, text in pairs)
-
-
-def delete_bad(statements: Statements, keys: Iterable[Row]) -> int:
-    """Deletes bad links; returns their number. Call it within a transaction."""
+def delete(statements: Statements, kind: str, keys: Sequence[Row]) -> int:
+    """Deletes links; returns their number. Call it within a transaction."""
+    if kind != "bad":
+        return statements.drop_links(keys)
     dialect = statements.dialect
-    drop = f"DELETE FROM bad_link WHERE {dialect.here}{' AND '.join(f'{name} = ?' for name in _BAD_COLUMNS)}"
+    drop = (
+        f"DELETE FROM bad_link WHERE {dialect.here}source = ? AND text = ? AND why = ? AND anchor = ? AND position = ?"
+    )
     return sum(statements.change(drop, dialect.shard_values(*key)) for key in dict.fromkeys(keys))
 
 
