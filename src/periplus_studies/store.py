@@ -23,7 +23,7 @@ _NOT_READ = "('redirect', 'alias', 'rule')"
 # Keys of links after the page, with places for the order of texts
 _KEY, _BAD_KEY = "l.target, l.kind{0}, l.position{0}, l.nofollow", "l.text{0}, l.why{0}, l.anchor{0}, l.position{0}"
 _LINKS = (
-    "link l ON l.source = a.id JOIN url b ON b.id = l.target LEFT JOIN page p ON p.url_id = a.id"
+    "link l ON l.source = u.id JOIN url b ON b.id = l.target LEFT JOIN page p ON p.url_id = u.id"
     f" WHERE l.kind IN {any_of(HYPERLINKS)}"
 )
 _COLUMNS = {  # of SURVEY_LINKS, after the page
@@ -71,14 +71,15 @@ def links(reader: CollectionReader, kind: str, page: str, target: str, anchor: s
     Rows: key for `delete`, page, columns of SURVEY_LINKS after the page. The target of a bad link is its text.
     """
     dialect = reader.statements.dialect
-    key, joins = (_BAD_KEY, "bad_link l ON l.source = a.id") if kind == "bad" else (_KEY, _LINKS)
+    key, joins = (_BAD_KEY, "bad_link l ON l.source = u.id") if kind == "bad" else (_KEY, _LINKS)
+    condition, *values = reader.matching(page) if page else ("u.text <> ''",)
     find = (
-        f"SELECT {'a.shard' if dialect.has_shards else '0'}, l.source, {key.format('')}, a.text, l.anchor,"
-        f" {_COLUMNS[kind]} FROM url a CROSS JOIN {joins} ORDER BY a.id, {key.format(dialect.text_order)}"
+        f"SELECT {'u.shard' if dialect.has_shards else '0'}, l.source, {key.format('')}, u.text, l.anchor,"
+        f" {_COLUMNS[kind]} FROM url u CROSS JOIN {joins} AND {condition}"
+        f" ORDER BY u.id, {key.format(dialect.text_order)}"
     )
-    for row in reader.stream(find):
-        filters = ((page, row[6]), (anchor, row[7]), (target, row[8]))
-        if all(not pattern or matches(text, pattern) for pattern, text in filters):
+    for row in reader.stream(find, values):
+        if all(not pattern or matches(text, pattern) for pattern, text in ((anchor, row[7]), (target, row[8]))):
             yield row[:6], row[6], row[8:]
 
 
