@@ -19,6 +19,9 @@ from periplus.ui.state import AppState, places
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
 from periplus_postgres.moving import move
+from periplus_studies import api as survey
+from periplus_studies.model import Campaign
+from periplus_studies.units import unit_of
 from postgres_server import empty_collection
 from stored import page, stored
 
@@ -28,12 +31,14 @@ READS = [
     ["status"], ["page", "/a"], ["pages"], ["links", "--to", "/a"], ["search", "pilots"], ["faults", "list"],
     ["trends"], ["diff", "1", "2"], ["report"], ["map"], ["duplicates"], ["check", "--offline"], ["jobs", "list"],
     ["index"], ["export", "pages"], ["export", "links"], ["export", "issues"], ["template"],
-    ["map", "-f", "sitemap", "-o", "sitemaps"],
+    ["map", "-f", "sitemap", "-o", "sitemaps"], ["survey", "status"], ["survey", "links"],
+    ["survey", "export", "sites"],
 ]  # fmt: skip
 COPIED = ("search", "index")  # make a local copy where readers share no index
 WRITES = [
     ["crawl", HOME], ["refresh"], ["check", HOME], ["delete", "/a", "--yes"], ["rules", "apply"],
     ["jobs", "add", "crawl", HOME], ["worker", "--until-done"], ["survey", "create", HOME],
+    ["survey", "mark", "e.org"], ["survey", "links", "--kind", "internal", "--delete", "--yes"],
     ["topic", "train", "sea", "-p", HOME, "-n", f"{HOME}a"],
 ]  # fmt: skip
 
@@ -44,6 +49,7 @@ def reader(tmp_path_factory):
     folder = tmp_path_factory.mktemp("read-only") / "e.periplus"
     stored(folder, ANSWERS, [HOME])
     stored(folder, ANSWERS, [HOME])
+    survey.create(folder, Campaign("One site", (unit_of(HOME),)))
     role = f"reader_{uuid4().hex[:8]}"
     with empty_collection() as owner:
         move(str(folder), owner)

@@ -241,14 +241,14 @@ class CollectionReader(Protocol):
         """
         conditions, values = page_conditions(where)
         if where.url:
-            condition, parameter = self._matching(where.url)
+            condition, parameter = self.matching(where.url)
             conditions, values = [*conditions, condition], [*values, parameter]
         order = order_by(table, table.order, self._dialect)
         find = f"{select(table, columns, conditions, order, self._dialect)} LIMIT ?"
         return self.stream(find, (*values, where.limit if where.limit >= 0 else NO_LIMIT))
 
-    def _matching(self, pattern: str) -> tuple[str, object]:
-        """Condition on a URL's text, and its parameter. Databases have no RE2: the URLs that match are listed first."""
+    def matching(self, pattern: str) -> tuple[str, object]:
+        """Condition on the text of a URL `u`, and its parameter. Databases have no RE2: matching URLs are read first."""
         if _PLAIN.fullmatch(pattern):
             return f"{self._dialect.position}(u.text, ?) > 0", pattern
         texts = self.stream("SELECT u.id, u.text FROM url u")
