@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # imports NumPy
     from periplus.model.web import SiteKey, Url, UrlId
     from periplus.store.crawl_reads import PageBlocks
     from periplus.store.job_queue import JobQueue
-    from periplus.store.sqlite.reading import Follow
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -58,9 +57,6 @@ class CollectionStore(Protocol):
         """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back
         to the database at the end.
         """
-
-    def changing(self, place: Any) -> AbstractContextManager[tuple[Path, Follow]]:
-        """See `changing`."""
 
     def writer(self, place: Any) -> AbstractContextManager[CollectionWriter]:
         """See `writer_of`."""
@@ -99,9 +95,6 @@ class FolderStore:
 
     def editing(self, place: Path) -> AbstractContextManager[Path]:
         return contextlib.nullcontext(place)
-
-    def changing(self, place: Path) -> AbstractContextManager[tuple[Path, Follow]]:
-        return contextlib.nullcontext((place, contextlib.nullcontext))
 
     def writer(self, place: Path) -> AbstractContextManager[CollectionWriter]:
         from periplus.store.sqlite import listing
@@ -350,15 +343,6 @@ def editing(place: Place) -> AbstractContextManager[Path]:
     """See `CollectionStore.editing`."""
     where = place_at(place)
     return store_of(where).editing(where)
-
-
-def changing(place: Place) -> AbstractContextManager[tuple[Path, Follow]]:
-    """Yields (folder to change, context for each transaction) while no crawl runs. For a database, the folder is the
-    local copy and the context replicates each transaction to the database.
-
-    The caller holds `only_crawl`. Raises StoreError if the collection is in use, UsageError, NoCollection.
-    """
-    return store_of(place).changing(place)
 
 
 def writer_of(place: Place) -> AbstractContextManager[CollectionWriter]:

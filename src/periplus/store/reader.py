@@ -248,7 +248,7 @@ class CollectionReader(Protocol):
         return self.stream(find, (*values, where.limit if where.limit >= 0 else NO_LIMIT))
 
     def matching(self, pattern: str) -> tuple[str, object]:
-        """Condition on the text of a URL `u`, and its parameter. Databases have no RE2: matching URLs are read first."""
+        """Condition on the text of a URL `u`, and its parameter. Databases have no RE2: matching URLs come first."""
         if _PLAIN.fullmatch(pattern):
             return f"{self._dialect.position}(u.text, ?) > 0", pattern
         texts = self.stream("SELECT u.id, u.text FROM url u")

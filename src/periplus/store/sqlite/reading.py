@@ -8,7 +8,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from periplus.children import process_lives
@@ -24,8 +23,6 @@ from periplus.store.sqlite import schema
 # gives several statements the same one.
 
 Connection = sqlite3.Connection  # alias for packages that must not import sqlite3
-Follow = Callable[[Connection], AbstractContextManager[object]]
-"""Context for each transaction of a change, given its connection; makes a database follow at its end."""
 # SQLite's primary error codes for a damaged file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 LIMIT_STEPS = 20_000  # SQLite steps between two checks of the CPU time: about 2 ms
