@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from struct import Struct
 from typing import Final
@@ -24,11 +24,10 @@ from periplus.store.page_links import (
     unpack_links,
 )
 from periplus.store.rows import LinkChanges
-from periplus.store.statements import PageKey, Row
+from periplus.store.statements import PageKey
 from periplus_postgres.connection import Connection, columns_of
 
 COLUMNS = f"shard, {', '.join(LinksRow._fields)}"
-LINKS_AT_ONCE = 10_000  # links deleted at a time
 _TAB = "chr(9)"
 _FURTHER = f"split_part(l.word, {_TAB}, 2)"  # times and fragments
 _NOFOLLOW = "CASE WHEN p.nofollow IS NULL THEN 0 ELSE get_byte(p.nofollow, l.place::int - 1) - 48 END"
@@ -123,21 +122,6 @@ def replace(connection: Connection, pages: Mapping[PageKey, StoredLinks]) -> Non
             connection,
             ((shard, row) for (shard, source), links in pages.items() for row in rows_of(source, links.values())),
         )
-
-
-def drop_links(connection: Connection, links: Iterable[Row]) -> int:
-    """See `store.statements.Statements.drop_links`."""
-    dropped, rest = 0, iter(sorted(links))
-    while lot := list(islice(rest, LINKS_AT_ONCE)):
-        gone = set(lot)
-        before = of_pages(connection, (link[:2] for link in gone))
-        after = {
-            place: {key: link for key, link in stored.items() if (*place, *key) not in gone}
-            for place, stored in before.items()
-        }
-        replace(connection, after)
-        dropped += sum(len(stored) - len(after[place]) for place, stored in before.items())
-    return dropped
 
 
 def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ...]]:

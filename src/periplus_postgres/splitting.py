@@ -36,9 +36,9 @@ from periplus_postgres.moving import Watch, into_database, segment_reader, silen
 SPLIT = "split"  # in meta of the collection and its parts: id of the split
 # A row belongs to the part of its host; runs and users' decisions belong to all parts.
 _FIRST, _LAST = ("host", "site"), ("body", "dictionary")  # the others refer to hosts; bodies are those of the pages
-_NOT_COPIED = frozenset({"meta", "tally", "outbox", "file", *_FIRST, *_LAST})
+_EXCEPTIONS = frozenset({"meta", "tally", "outbox", "file", *_FIRST, *_LAST})
 _OWNERS = OWNERS | {"issue": "url_id"}
-_OTHERS = (  # URLs of other parts that rows of a part refer to
+_FOREIGN_URLS = (  # URLs of other parts that rows of a part refer to
     "SELECT page_id FROM alias WHERE page_id IS NOT NULL UNION SELECT target FROM link_history"
     " UNION SELECT related_id FROM issue UNION SELECT target FROM link"
 )
@@ -69,7 +69,7 @@ def split(
         home.change_note(runs.NEW_PLACE_KEY, lambda before: _only(before, aim))
         if missing:
             rules = rules_text(place_at(source))
-            with _opened(place_at(source)) as (rows, seq):
+            with _open_source(place_at(source)) as (rows, seq):
                 for target, part in missing.items():
                     watch(f"Making part {part}", 0)
                     notes = {PART: str(part), IDENTITY: uuid4().hex, SPLIT: identity}
@@ -80,7 +80,7 @@ def split(
 
 
 @contextlib.contextmanager
-def _opened(place: Place) -> Iterator[tuple[RowStore, int]]:
+def _open_source(place: Place) -> Iterator[tuple[RowStore, int]]:
     """(rows of a collection in one snapshot, number of its last queue entry)."""
     if isinstance(place, Path):
         with reading.moment(place) as connection:
@@ -145,7 +145,7 @@ class PartFiller:
         target = FolderRows(draft)
         tables = {table.name: table for table in target.tables()}
         with folder_rows.transaction(draft):
-            names = (*_FIRST, *(name for name in tables if name not in _NOT_COPIED))
+            names = (*_FIRST, *(name for name in tables if name not in _EXCEPTIONS))
             rows = {name: self._copy(target, tables[name]) for name in names}
             bodies = self._copy_bodies(target)
             rows |= {"body": bodies.rows, "dictionary": self._copy(target, tables["dictionary"])}
@@ -157,7 +157,7 @@ class PartFiller:
     def _copy(self, target: FolderRows, table: MovedTable) -> int:
         """Copies the part's rows of a table and verifies them; returns their number."""
         sent, accepts = Sum(), self._condition(target.connection, table)
-        target.enter(table, _counted(filter(accepts, self._source.rows(table)), sent))
+        target.enter(table, _count_rows(filter(accepts, self._source.rows(table)), sent))
         _verify(table.name, sent, target.rows(table))
         return sent.rows
 
@@ -169,7 +169,7 @@ class PartFiller:
             find = f"SELECT body_id FROM main.{table} WHERE body_id > 0"
             draft.execute(f"INSERT OR IGNORE INTO held {find}")
         is_held = _lookup(draft, "temp.held")
-        target.enter_bodies(_counted((body for body in self._source.bodies() if is_held(body.id)), sent))
+        target.enter_bodies(_count_rows((body for body in self._source.bodies() if is_held(body.id)), sent))
         draft.execute("DROP TABLE held")
         return sent
 
@@ -205,20 +205,20 @@ class PartFiller:
         """Inserts URLs of other parts that rows of this part refer to, with their hosts and sites."""
         draft = target.connection
         draft.execute("CREATE TEMP TABLE other (id INTEGER PRIMARY KEY)")
-        draft.execute(f"INSERT INTO other SELECT * FROM ({_OTHERS}) EXCEPT SELECT id FROM main.url")
-        self._insert(target, tables["url"], lambda rows: map(_as_sent(tables["url"]), rows))
+        draft.execute(f"INSERT INTO other SELECT * FROM ({_FOREIGN_URLS}) EXCEPT SELECT id FROM main.url")
+        self._insert(target, tables["url"], lambda rows: map(_foreign_url_maker(tables["url"]), rows))
         plain = frozenset({"id", "key", "site_id"})  # further columns describe the crawl of the other part
         for name, of in (("host", "url"), ("site", "host")):
             draft.execute("DELETE FROM other")
             missing = f"SELECT {name}_id FROM main.{of} EXCEPT SELECT id FROM main.{name}"
             draft.execute(f"INSERT INTO other {missing}")
-            self._insert(target, _narrowed(tables[name], plain), lambda rows: rows)
+            self._insert(target, _columns_of(tables[name], plain), lambda rows: rows)
         draft.execute("DROP TABLE other")
 
-    def _insert(self, target: FolderRows, table: MovedTable, changed: Callable[[Iterable[Row]], Iterable[Row]]) -> None:
+    def _insert(self, target: FolderRows, table: MovedTable, change: Callable[[Iterable[Row]], Iterable[Row]]) -> None:
         """Inserts the rows of a table whose ids are in `other`."""
         is_other, place = _lookup(target.connection, "temp.other"), table.columns.index("id") + 1
-        target.enter(table, changed(row for row in self._source.rows(table) if is_other(row[place])))
+        target.enter(table, change(row for row in self._source.rows(table) if is_other(row[place])))
 
     def _complete(self, target: FolderRows, meta: MovedTable) -> None:
         """Writes the part's own notes and totals."""
@@ -235,7 +235,7 @@ def _lookup(draft: sqlite3.Connection, table: str) -> Callable[[object], bool]:
     return lambda number: draft.execute(find, (number,)).fetchone() is not None
 
 
-def _counted(rows: Iterable[R], sent: Sum) -> Iterator[R]:
+def _count_rows(rows: Iterable[R], sent: Sum) -> Iterator[R]:
     for row in rows:
         sent.add((row.row if isinstance(row, MovedBody) else row)[1:])
         yield row
@@ -246,16 +246,16 @@ def _verify(name: str, sent: Sum, rows: Iterable[Row]) -> None:
         raise StoreError(f"the table {name} was not copied completely: {sent} were sent, {arrived} arrived.")
 
 
-def _narrowed(table: MovedTable, columns: frozenset[str]) -> MovedTable:
+def _columns_of(table: MovedTable, columns: frozenset[str]) -> MovedTable:
     pairs = [pair for pair in zip(table.columns, table.kinds, strict=True) if pair[0] in columns]
     return MovedTable(table.name, tuple(name for name, _ in pairs), tuple(kind for _, kind in pairs))
 
 
-def _as_sent(table: MovedTable) -> Callable[[Row], Row]:
+def _foreign_url_maker(table: MovedTable) -> Callable[[Row], Row]:
     """Returns a function that makes the row of a URL that was sent to another part."""
     at = {column: place for place, column in enumerate(table.columns, 1)}
 
-    def changed(row: Row) -> Row:
+    def change(row: Row) -> Row:
         values = list(row)
         reason = Reason(str(row[at["reason"]]))
         if reason not in LEFT_ASIDE:
@@ -264,4 +264,4 @@ def _as_sent(table: MovedTable) -> Callable[[Row], Row]:
         values[at["status"]] = values[at["visited"]] = None
         return tuple(values)
 
-    return changed
+    return change

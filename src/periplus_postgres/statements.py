@@ -117,9 +117,6 @@ class PostgresStatements:
     def store_links(self, pages: Mapping[PageKey, StoredLinks]) -> None:
         page_links.replace(self.connection, pages)
 
-    def drop_links(self, links: Iterable[Row]) -> int:
-        return page_links.drop_links(self.connection, links)
-
 
 def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:
     """Inserts rows by COPY. columns: names separated by `, `. COPY takes a third of the time of INSERT; its binary

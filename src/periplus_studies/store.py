@@ -11,6 +11,7 @@ from periplus.model.graph import LinkRows, UrlRows
 from periplus.model.page import LinkKind
 from periplus.model.tables import any_of
 from periplus.model.web import Url
+from periplus.store.page_links import drop_links
 from periplus.store.reader import CollectionReader, matches
 from periplus.store.site_rows import joined_links, link_blocks, row_blocks
 from periplus.store.statements import Row, Statements
@@ -86,7 +87,7 @@ def links(reader: CollectionReader, kind: str, page: str, target: str, anchor: s
 def delete(statements: Statements, kind: str, keys: Sequence[Row]) -> int:
     """Deletes links; returns their number. Call it within a transaction."""
     if kind != "bad":
-        return statements.drop_links(keys)
+        return drop_links(statements, keys)
     dialect = statements.dialect
     drop = (
         f"DELETE FROM bad_link WHERE {dialect.here}source = ? AND text = ? AND why = ? AND anchor = ? AND position = ?"

@@ -18,7 +18,7 @@ from periplus.model.tables import HAS_PAGE
 from periplus.model.visit import STATE_OF, Reason
 from periplus.model.web import Url, UrlId
 from periplus.store.notes import change_note, count_change
-from periplus.store.page_links import drop_links
+from periplus.store.page_links import drop_targets
 from periplus.store.reader import CollectionReader, CollectionWriter
 from periplus.store.runs import add_tallies
 from periplus.store.statements import Row
@@ -429,7 +429,7 @@ def _delete_links_to(selection: _Selection, batch: int) -> None:
     listed = groupby(selection.rows(find, batch=batch), itemgetter(0, 1))
     pages = [(place, frozenset(target for *_, target in rows)) for place, rows in listed]
     for start in range(0, len(pages), PAGES_AT_ONCE):
-        drop_links(selection.statements, dict(pages[start : start + PAGES_AT_ONCE]))
+        drop_targets(selection.statements, dict(pages[start : start + PAGES_AT_ONCE]))
 
 
 def _reduce_totals(selection: _Selection, batch: int) -> None:

@@ -193,9 +193,6 @@ class Statements(Protocol):
     def store_links(self, pages: Mapping[PageKey, StoredLinks]) -> None:
         """Replaces the stored links of pages."""
 
-    def drop_links(self, links: Iterable[Row]) -> int:
-        """Deletes links, given as (shard, source, target, kind, position, nofollow); returns how many existed."""
-
 
 class Database(Protocol):
     """A connection to a database."""

@@ -430,9 +430,6 @@ class SqliteStatements:
         for (_, source), links in pages.items():
             page_links.replace(self.connection, source, links.values())
 
-    def drop_links(self, links: Iterable[Row]) -> int:
-        return page_links.drop_links(self.connection, ((link[1], link[2:]) for link in links))
-
 
 @cache
 def _insert(verb: str, table: str, columns: str, times: int = 1) -> str:
