@@ -38,6 +38,7 @@ QUESTIONS = {
     "start": f"SELECT {URL.format('url_id')} FROM start",
     "robots": "SELECT origin FROM robots",
     "alias": f"SELECT {URL.format('url_id')}, {URL.format('page_id')} FROM alias",
+    "url_history": f"SELECT {URL.format('url_id')}, run_id, reason, rule, status, depth FROM url_history",
     "freshness": f"SELECT {URL.format('url_id')} FROM freshness",
     "dictionary": "SELECT count(*) FROM dictionary",
 }

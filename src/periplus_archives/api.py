@@ -25,7 +25,8 @@ from periplus.model.results import ImportResult
 from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, Request, Unchanged, Visit
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import VERSION, Politeness, Settings, last_settings, settings_from
-from periplus.store.sqlite import aliases, reading, runs, schema
+from periplus.store import aliases
+from periplus.store.sqlite import reading, runs, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.warc import (
     CHANGED_FIELDS,
@@ -309,7 +310,8 @@ class _Import:
             with Filler(self._folder, run_id, self._settings.storage) as filler:
                 stopped = self._fill(filler, watch)
                 filler.count_depths([url_id(start) for start in self._starts])
-            aliases.merge_aliases_in(self._folder)
+            with home.alias_ledger() as ledger:
+                aliases.Reapplication(ledger, now).merge(*aliases.alias_mergers(ledger.statements))
             state, note = self._end_state(stopped)
         finally:
             home.end_run(run_id, state, note, min(self._last, now))

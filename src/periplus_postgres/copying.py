@@ -15,7 +15,8 @@ from periplus.model.collection import Exchange
 from periplus.store.bodies import BodyCodec
 from periplus.store.notes import CHANGES, note, put_note
 from periplus.values import Row
-from periplus_postgres import ledger, page_links, schema
+from periplus_postgres import ledger, page_links, schema, table_rows
+from periplus_postgres.address import Address
 from periplus_postgres.committing import run_of
 from periplus_postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection
 from periplus_postgres.ledger import DatabaseLedger
@@ -232,6 +233,16 @@ def one_moment(connection: Connection) -> Iterator[None]:
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         yield
+
+
+def only_caller(connection: Connection, address: Address) -> None:
+    """Prepares changes of a whole collection by a caller that holds the lock of a crawl. Raises StoreError while
+    workers run.
+    """
+    if workers := table_rows.workers_at_work(connection):
+        raise StoreError(f"{workers} workers are running on {address}. Stop them, or wait for their end.")
+    remove_time_limits(connection)
+    merge_inbox(connection, address.collection)
 
 
 def merge_inbox(connection: Connection, collection: str) -> None:

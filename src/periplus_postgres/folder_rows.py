@@ -89,8 +89,7 @@ class FolderRows:
                 tables.append(MovedTable(name, tuple(kinds), tuple(kinds.values())))
         return tables
 
-    def rows(self, table: MovedTable, source: str = "") -> Iterator[Row]:
-        """source: FROM clause with the table as `t`."""
+    def rows(self, table: MovedTable) -> Iterator[Row]:
         name, make = table.name, exact(table.kinds)
         columns = ", ".join(
             NEXT_AT if self._has_shards and (name, column) == ("host", "next_at") else f"t.{column}"
@@ -100,14 +99,9 @@ class FolderRows:
         shard, way = "0", ""
         if self._has_shards and name in (_SHARD | _WAY):
             shard, way = _SHARD.get(name, "shard_of(s.key)"), _WAY.get(name, "")
-        find = f"SELECT {shard}, {columns} FROM {source or f'{name} t'} {way}{where}"
+        find = f"SELECT {shard}, {columns} FROM {name} t {way}{where}"
         for row in reading.rows(self.connection.execute(find)):
             yield (row[0], *make(row[1:]))
-
-    def touched_rows(self, table: MovedTable) -> Iterator[Row]:
-        """As `rows`, for the rows whose keys are marked by `touch`."""
-        same = " AND ".join(f"t.{key} = k.{key}" for key in keys_of(self.connection, table.name))
-        return self.rows(table, f"temp.touched_{table.name} k CROSS JOIN {table.name} t ON {same}")
 
     def bodies(self) -> Iterator[MovedBody]:
         contents = SqliteReader(self.connection)
@@ -167,64 +161,6 @@ def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
     differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
     changes.note(SqliteReader(connection).statements, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
     connection.execute("DROP TABLE temp.earlier")
-
-
-def keys_of(connection: sqlite3.Connection, name: str) -> tuple[str, ...]:
-    """Key columns of a table; for links, which have no key, the column of the page."""
-    columns = connection.execute("SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", (name,)).fetchall()
-    return tuple(column for (column,) in columns) or ("source",)
-
-
-@contextlib.contextmanager
-def trace_changes(folder: Path, connection: sqlite3.Connection, names: Iterable[str]) -> Iterator[sqlite3.Connection]:
-    """Records the keys of all rows of these tables that an open transaction of the connection changes.
-
-    `touched_keys` returns them. Yields a connection that sees the previous state.
-    """
-    for name in names:
-        keys = keys_of(connection, name)
-        _make_key_table(connection, name, keys)
-        for event, rows in (("INSERT", ("NEW",)), ("DELETE", ("OLD",)), ("UPDATE", ("OLD", "NEW"))):
-            # no OR IGNORE: in a trigger the conflict clause of the outer statement applies
-            noted = "".join(
-                f" INSERT INTO touched_{name} SELECT {', '.join(f'{row}.{key}' for key in keys)} WHERE NOT EXISTS"
-                f" (SELECT 1 FROM touched_{name} WHERE {' AND '.join(f'{key} = {row}.{key}' for key in keys)});"
-                for row in rows
-            )
-            connection.execute(
-                f"CREATE TEMP TRIGGER IF NOT EXISTS touched_{name}_{event} AFTER {event} ON main.{_base_table(name)}"
-                f" BEGIN{noted} END"
-            )
-    with reading.moment(folder) as before:
-        before.execute("SELECT 1 FROM meta").fetchone()  # takes the snapshot
-        before.execute("PRAGMA query_only = OFF")  # for the temporary tables of `touch`; the file stays read-only
-        yield before
-
-
-def touched_keys(connection: sqlite3.Connection, name: str) -> list[Row]:
-    """Recorded keys of a table."""
-    rows: list[Row] = connection.execute(f"SELECT * FROM temp.touched_{name}").fetchall()
-    return rows
-
-
-def touch(connection: sqlite3.Connection, name: str, keys: Iterable[Row]) -> None:
-    """Marks rows by key for `touched_rows`."""
-    columns = keys_of(connection, name)
-    _make_key_table(connection, name, columns)
-    connection.executemany(f"INSERT INTO touched_{name} VALUES ({', '.join('?' * len(columns))})", keys)
-
-
-def _make_key_table(connection: sqlite3.Connection, name: str, keys: Sequence[str]) -> None:
-    columns = ", ".join(keys)
-    connection.execute(
-        f"CREATE TEMP TABLE IF NOT EXISTS touched_{name} ({columns}, PRIMARY KEY ({columns})) WITHOUT ROWID"
-    )
-    connection.execute(f"DELETE FROM temp.touched_{name}")
-
-
-def last_ids(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, int]:
-    """Greatest id of each table; 0 if it is empty."""
-    return {name: connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()[0] for name in names}
 
 
 def _base_table(name: str) -> str:

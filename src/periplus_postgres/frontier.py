@@ -30,11 +30,12 @@ from periplus.model.ports import CrawlScope, VisitReader
 from periplus.model.web import Url
 from periplus.settings import Budget, Settings, Storage
 from periplus.store import notes, part_messages, runs
+from periplus.store.aliases import history_run
 from periplus.store.crawl_reads import CrawlReads
 from periplus.store.statements import Statements, shard_of
 from periplus.store.url_state import BARRIER_POLL_S
 from periplus.urls.parameters import rules_key
-from periplus_postgres import committing, hosts, index_place, lists, schema, visits
+from periplus_postgres import committing, copying, hosts, index_place, lists, schema, visits
 from periplus_postgres import ledger as ledgers
 from periplus_postgres import pages as stored_pages
 from periplus_postgres.address import Address, address_of
@@ -49,7 +50,7 @@ from periplus_postgres.connection import (
     try_lock,
 )
 from periplus_postgres.hosts import Member
-from periplus_postgres.ledger import AT_ONCE, DatabaseLedger, Mail, lock_number
+from periplus_postgres.ledger import AT_ONCE, DatabaseLedger, LedgerRun, Mail, OutsideLedger, lock_number
 from periplus_postgres.pages import Packer
 from periplus_postgres.segments import object_storage
 from periplus_postgres.statements import PostgresStatements
@@ -505,6 +506,19 @@ class DatabaseHome(runs.HomeRecords):
             with connection.transaction():
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield visits.DatabaseVisits(connection)
+
+    @contextlib.contextmanager
+    def alias_ledger(self) -> Iterator[OutsideLedger]:
+        with self._connect() as connection, copying.translate_errors():
+            schema.check(connection, self.address.collection)
+            copying.only_caller(connection, self.address)
+            with connection.transaction():
+                connection.execute("SELECT 1 FROM host ORDER BY shard, id FOR NO KEY UPDATE")
+                run = LedgerRun(*history_run(PostgresStatements(connection)))
+                ledger = OutsideLedger(connection, self.address.collection, run, hosts.time_now(connection, None))
+                yield ledger
+                ledger.close()
+                notes.count_change(ledger.statements)
 
     def store(self, run_id: int, settings: Settings) -> PostgresCrawlStore:
         return PostgresCrawlStore(self.address, run_id, settings.budget, settings.storage)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from periplus.model.visit import CHECKS, Purpose, Reason, Request
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
 from periplus.store.ledger import HostRef, Ledger, Sums
 from periplus.store.ledger_tables import LedgerTables
-from periplus.store.statements import SHARDS, shard_of
+from periplus.store.statements import SHARDS, PageKey, shard_of
 from periplus.urls.hosts import WebPart
 from periplus_postgres import hosts
 from periplus_postgres.connection import Connection, columns_of
@@ -165,6 +166,35 @@ class DatabaseLedger:
             )
 
 
+class OutsideLedger:
+    """`store.aliases.AliasLedger` of a transaction that has locked all hosts, while no worker runs."""
+
+    def __init__(self, connection: Connection, collection: str, run: LedgerRun, now: float) -> None:
+        self.statements = PostgresStatements(connection)
+        self._connection, self._collection = connection, collection
+        self._make = partial(DatabaseLedger, connection, run, 0, now)
+        self._counters = self._make()
+
+    @property
+    def sums(self) -> Sums:
+        return self._counters.sums
+
+    def offer(self, candidates: Sequence[Candidate], side_requests: Sequence[SideRequest], now: float) -> int:
+        mail = Mail(candidates, side_requests)
+        return enter_from_outside(self._connection, self._collection, self._make(), mail, reopen=False)
+
+    def await_again(self, pages: Sequence[PageKey]) -> None:
+        entries = self._make()
+        entries.tables.await_again(pages)
+        entries.write()
+        self.sums.pending.update(entries.sums.pending)
+        self.sums.tallies.update(entries.sums.tallies)
+
+    def close(self) -> None:
+        self._counters.write_sums()
+        _change_hosts(self._connection, self._counters)
+
+
 # Only here hosts are created, and only here are changes applied to hosts that another worker may hold: under the
 # shard's advisory lock, then the locks of the hosts, in order. Commits take no advisory lock: no deadlock can occur.
 
@@ -244,9 +274,13 @@ def _enter(connection: Connection, entries: DatabaseLedger, mail: Mail, *, reope
         entries.tables.retract(site, finding)
     entries.write()
     entries.write_sums()
+    _change_hosts(connection, entries)
+    return fresh
+
+
+def _change_hosts(connection: Connection, entries: DatabaseLedger) -> None:
     changes = [Change(*host, change, 0, None) for host, change in entries.sums.pending.items()]
     hosts.change(connection, changes, entries.now)
-    return fresh
 
 
 def _places(mail: Mail) -> dict[HostKey, SiteKey]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from struct import Struct
@@ -24,9 +24,9 @@ from periplus.store.page_links import (
     unpack_links,
 )
 from periplus.store.rows import LinkChanges
+from periplus.store.statements import PageKey
 from periplus_postgres.connection import Connection, columns_of
 
-Place = tuple[int, int]  # (shard, id) of a page
 COLUMNS = f"shard, {', '.join(LinksRow._fields)}"
 _TAB = "chr(9)"
 _FURTHER = f"split_part(l.word, {_TAB}, 2)"  # times and fragments
@@ -95,10 +95,10 @@ def _without_nul(words: str) -> str:
     return json.dumps([word.replace("\0", "\ufffd") for word in json.loads(words)], ensure_ascii=False)
 
 
-def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, StoredLinks]:
+def of_pages(connection: Connection, pages: Iterable[PageKey]) -> dict[PageKey, StoredLinks]:
     """Stored links of pages."""
     places = sorted(set(pages))
-    stored: dict[Place, StoredLinks] = {place: {} for place in places}
+    stored: dict[PageKey, StoredLinks] = {place: {} for place in places}
     names = ", ".join(f"p.{name}" for name in LinksRow._fields)
     find = (
         f"SELECT p.shard, {names} FROM unnest(%s::smallint[], %s::bigint[]) k(shard, source)"
@@ -110,7 +110,7 @@ def of_pages(connection: Connection, pages: Iterable[Place]) -> dict[Place, Stor
     return stored
 
 
-def replace(connection: Connection, pages: dict[Place, StoredLinks]) -> None:
+def replace(connection: Connection, pages: Mapping[PageKey, StoredLinks]) -> None:
     """Replaces the stored links of pages."""
     if pages:
         connection.execute(
@@ -130,7 +130,7 @@ def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ..
     if new:
         insert(connection, ((page.shard, row) for page in new for row in new_rows(page, changes.now)))
     stored = of_pages(connection, ((change.page.shard, change.page.source) for change in again))
-    ended: list[tuple[Place, PageLink]] = []
+    ended: list[tuple[PageKey, PageLink]] = []
     for change in again:
         place = (change.page.shard, change.page.source)
         stored[place], past = merged_links(change, changes.now, stored[place])
@@ -140,7 +140,7 @@ def enter(connection: Connection, changes: LinkChanges) -> list[tuple[object, ..
     return [(place[0], *history_row(place[1], link, changes.run_id, checked.get(place, 0.0))) for place, link in ended]
 
 
-def _last_refreshes(connection: Connection, pages: Iterable[Place]) -> dict[Place, float]:
+def _last_refreshes(connection: Connection, pages: Iterable[PageKey]) -> dict[PageKey, float]:
     """Time of the last refresh of pages, if any."""
     places = sorted(set(pages))
     find = (

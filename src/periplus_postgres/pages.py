@@ -14,17 +14,17 @@ from periplus.errors import StoreError
 from periplus.model.collection import Exchange, RunNote
 from periplus.model.frontier import Batch, Completion
 from periplus.model.visit import Fetched
-from periplus.model.web import SiteKey, Url, UrlId
+from periplus.model.web import SiteKey
 from periplus.settings import Storage
+from periplus.store.aliases import alias_mergers
 from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, BodyCodec, dictionary_for
 from periplus.store.ledger import brings_content
 from periplus.store.rows import PackedBody, pack_completion
 from periplus.store.statements import shard_of
-from periplus.store.url_state import HAS_TEXT, MERGEABLE_REASONS
-from periplus.urls.aliases import AliasPage, find_aliases
+from periplus.store.url_state import MERGEABLE_REASONS
 from periplus_postgres.connection import Connection, Session, columns_of, pauses
 from periplus_postgres.segments import RecordPlace, SegmentWriter, object_storage
-from periplus_postgres.statements import copy_rows
+from periplus_postgres.statements import PostgresStatements, copy_rows
 
 log = logging.getLogger(__name__)
 LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which its dictionary is looked up again
@@ -329,31 +329,7 @@ def merge_aliases(connection: Connection) -> int:
 
     Call it within a transaction; it locks the affected hosts in key order.
     """
-    # two statements: before the first ANALYZE a single one was planned badly, and took 8 s for 12,000 pages
-    several = connection.execute(
-        "SELECT shard, unnest(array_agg(url_id)) FROM page GROUP BY shard, text_md5 HAVING count(*) > 1"
-    ).fetchall()
-    alike = connection.execute(
-        f"SELECT u.shard, u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT}"
-        " FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
-        " JOIN page p ON p.shard = k.shard AND p.url_id = k.id JOIN url u ON u.shard = k.shard AND u.id = k.id"
-        " WHERE u.reason = ANY(%s) AND u.status = 200",
-        (*columns_of(several, 2), _MERGEABLE),
-    ).fetchall()
-    starts = connection.execute(
-        "SELECT u.text FROM start s JOIN url u ON u.shard = s.shard AND u.id = s.url_id"
-    ).fetchall()
-    shards = {row[1]: row[0] for row in alike}
-
-    def links_of(pages: Sequence[UrlId]) -> list[tuple[int, Sequence[int]]]:
-        return connection.execute(
-            "SELECT l.source, l.targets FROM unnest(%s::smallint[], %s::bigint[]) k(shard, id)"
-            " JOIN page_links l ON l.shard = k.shard AND l.source = k.id",
-            columns_of([(shards[page], page) for page in pages], 2),
-        ).fetchall()
-
-    pages = map(AliasPage._make, (row[1:] for row in alike))
-    mergers = find_aliases(pages, frozenset(Url(text) for (text,) in starts), links_of)
+    mergers, shards = alias_mergers(PostgresStatements(connection))
     if mergers:
         rows = [
             (shards[merger.alias.url_id], merger.alias.url_id, merger.page.url_id, merger.why) for merger in mergers

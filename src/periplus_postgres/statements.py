@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from periplus.store.job_queue import JobQueue
-from periplus.store.page_links import HISTORY_COLUMNS
+from periplus.store.page_links import HISTORY_COLUMNS, StoredLinks
 from periplus.store.rows import LinkChanges
-from periplus.store.statements import Dialect, Row, Statements
+from periplus.store.statements import Dialect, PageKey, Row, Statements
 from periplus_postgres import page_links
 from periplus_postgres.connection import Connection, Session, columns_of
 from periplus_postgres.schema import KINDS
@@ -110,6 +110,12 @@ class PostgresStatements:
 
     def enter_links(self, changes: LinkChanges) -> None:
         self.upsert("link_history", HISTORY_COLUMNS, page_links.enter(self.connection, changes))
+
+    def stored_links(self, pages: Iterable[PageKey]) -> dict[PageKey, StoredLinks]:
+        return page_links.of_pages(self.connection, pages)
+
+    def store_links(self, pages: Mapping[PageKey, StoredLinks]) -> None:
+        page_links.replace(self.connection, pages)
 
 
 def copy_rows(connection: Connection, table: str, columns: str, rows: Iterable[Sequence[object]]) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 _PLACES = {  # of the other functions, which are imported when they are called
     "cache_folder": "copies:cache_folder",
-    "changing": "following:alone",
     "clear": "collection:clear",
     "collection": "collection:DatabaseCollection",
     "copy_folder": "copies:copy_folder",
@@ -32,7 +31,8 @@ _PLACES = {  # of the other functions, which are imported when they are called
     "serve_index": "shared_index:serve_index",
     "shared_index": "shared_index:index_of_copy",
     "shares_index": "index_place:is_shared",
-    "shrink": "following:shrink",
+    "shrink": "deleting:shrink",
+    "writer": "deleting:writer",
     "take_in": "moving:import_into_database",
     "withdraw_index": "collection:withdraw_index",
 }

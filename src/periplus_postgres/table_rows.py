@@ -150,7 +150,7 @@ class PostgresReader(CollectionReader):
         return self.stream(select(table, dialect=POSTGRES))
 
     def numbers(self, find: str, width: int) -> Iterator[Ints]:
-        return number_blocks(self._connection, find, width)
+        return number_blocks(self._connection, find.replace("CROSS JOIN", "JOIN"), width)
 
     def plan(self, *, scans: bool) -> None:
         if scans:

@@ -15,17 +15,20 @@ import numpy as np
 
 from periplus.acquire.clock import SystemClock
 from periplus.api.crawling import CrawlEnd, CrawlOrder, Progress, check_order, open_run, run_outcome, work
-from periplus.api.homes import changing, folder_of, home_of, workable
+from periplus.api.homes import home_of, open_reader, snapshot_of, workable
 from periplus.api.rules import rules_text
-from periplus.errors import NoCollection, UsageError
+from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.ports import CrawlHome, RunRecord, RunStore, VisitReader
 from periplus.model.tables import Row, row_maker
 from periplus.model.visit import FETCHED_REASONS, Reason
 from periplus.model.web import SiteKey, Url
 from periplus.present.wording import REASON_WORDS, why_not
 from periplus.settings import Settings, settings_from
-from periplus.store.sqlite import reading, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store import runs
+from periplus.store.notes import count_change
+from periplus.store.reader import CollectionReader
+from periplus.store.statements import Row as Key
+from periplus.store.statements import Statements
 from periplus.urls.hosts import is_within
 from periplus.urls.scope import site_key
 from periplus.values import Place, frozen
@@ -58,7 +61,6 @@ from periplus_studies.schedule import (
     target_pages,
     within_of,
 )
-from periplus_studies.store import LinkKey
 from periplus_studies.units import prefix_of, promote, unit_finder, unit_of
 
 STOP = "survey_stop"  # name of a note in the collection
@@ -435,10 +437,10 @@ class LinkChoice:
     limit: int = -1
 
 
-def links(folder: Path, choice: LinkChoice) -> Iterator[Row]:
+def links(place: Place, choice: LinkChoice) -> Iterator[Row]:
     """Rows of a table of SURVEY_LINKS, page by page; streamed. Raises UsageError, NoCollection, StoreError."""
-    with reading.moment(folder) as connection:
-        for _, row in _select(connection, folder, choice):
+    with snapshot_of(place) as reader:
+        for _, row in _select(reader, place, choice):
             yield row
 
 
@@ -448,51 +450,35 @@ def delete(place: Place, choice: LinkChoice) -> int:
     For a folder, allowed during a run, which keeps what it learned from them until it ends. Raises StoreError during a
     run on a collection in a database.
     """
-    with contextlib.ExitStack() as stack:
-        if isinstance(place, str):
-            stack.enter_context(home_of(place).only_crawl())
-        folder, follow = stack.enter_context(changing(place))
-        with reading.moment(folder) as connection:
-            keys = [key for key, _ in _select(connection, folder, choice)]
-        connection = stack.enter_context(schema.writing(folder))
-        stack.enter_context(follow(connection))
-        if choice.kind == "bad":
-            return store.delete_bad(connection, [key for key in keys if isinstance(key, int)])
-        return store.delete_links(connection, [key for key in keys if isinstance(key, LinkKey)])
+    home, is_shared = home_of(place), isinstance(place, str)
+
+    def delete_all(statements: Statements) -> int:
+        runs.refuse(statements)
+        count_change(statements)
+        return store.delete(statements, choice.kind, keys)
+
+    with home.only_crawl() if is_shared else contextlib.nullcontext():
+        with snapshot_of(place) as reader:
+            if is_shared and (workers := reader.activity(time.time()).workers):
+                raise StoreError(f"{workers} workers are running on {home}. Stop them, or wait for their end.")
+            keys = [key for key, _ in _select(reader, place, choice)]
+        return home.change(delete_all)
 
 
-def _select(connection: reading.Connection, folder: Path, choice: LinkChoice) -> Iterator[tuple[LinkKey | int, Row]]:
+def _select(reader: CollectionReader, place: Place, choice: LinkChoice) -> Iterator[tuple[Key, Row]]:
     """(key, row) of the selected links."""
     if choice.kind not in SURVEY_LINKS:
         raise UsageError(f"unknown kind of link {choice.kind!r}: choose among {', '.join(SURVEY_LINKS)}")
-    units = campaign_from(SqliteReader(connection).note(PLAN), folder).units
-    only, place_of, row = _place(units, choice.site), unit_finder(units), row_maker(SURVEY_LINKS[choice.kind].names)
-    values = _bad_values if choice.kind == "bad" else _link_values
+    units = campaign_from(reader.note(PLAN), home_of(place)).units
+    only, unit_of_url, row = _place(units, choice.site), unit_finder(units), row_maker(SURVEY_LINKS[choice.kind].names)
     keyed = (
-        (key, row((units[place].short, page, *rest)))
-        for key, page, rest in values(connection, choice, place_of)
-        if isinstance(place := place_of(page), int) and only in (None, place)
+        (key, row((units[number].short, page, *rest)))
+        for key, page, rest in store.links(reader, choice.kind, choice.page, choice.target, choice.anchor)
+        if isinstance(number := unit_of_url(page), int)
+        and only in (None, number)
+        and (choice.kind == "bad" or (unit_of_url(rest[0]) == number) == (choice.kind == "internal"))
     )
     return islice(keyed, choice.limit) if choice.limit >= 0 else keyed
-
-
-_KeyedRows = Iterator[tuple[LinkKey | int, Url, tuple[object, ...]]]  # (key, page, further columns)
-
-
-def _bad_values(connection: reading.Connection, choice: LinkChoice, _: Callable[[Url], int | str]) -> _KeyedRows:
-    for bad in store.bad_links(connection, choice.page, choice.target, choice.anchor):
-        yield bad.row, bad.page, (bad.text, bad.why, bad.anchor, bad.position)
-
-
-def _link_values(
-    connection: reading.Connection, choice: LinkChoice, place_of: Callable[[Url], int | str]
-) -> _KeyedRows:
-    internal = choice.kind == "internal"
-    for link in store.links(connection, choice.page, choice.target, choice.anchor):
-        if (place_of(link.target) == place_of(link.page)) == internal:
-            within = (link.target, link.depth, link.visited, link.reason, link.anchor)
-            outside = (link.target, link.anchor, link.key.position, link.title, link.times)
-            yield link.key, link.page, within if internal else outside
 
 
 def _place(units: tuple[Unit, ...], name: str) -> int | None:
@@ -522,7 +508,7 @@ def decide(
     if start and (len(sites) > 1 or status is not SiteStatus.IN):
         raise UsageError("a start address needs exactly one site with the status `in`")
     before = campaign_here(place)
-    prefixes = tuple(dict.fromkeys(_prefixes(folder_of(place), before, sites, anywhere=status is SiteStatus.IN)))
+    prefixes = tuple(dict.fromkeys(_prefixes(place, before, sites, anywhere=status is SiteStatus.IN)))
     if before is None:
         if status is SiteStatus.IN:
             name = str(home_of(place)).removesuffix("/")
@@ -545,16 +531,16 @@ def _new(campaign: Campaign, prefixes: Sequence[str]) -> list[str]:
     return [prefix for prefix in prefixes if prefix not in claimed]
 
 
-def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, anywhere: bool) -> Iterator[str]:
+def _prefixes(place: Place, campaign: Campaign | None, sites: Sequence[str], *, anywhere: bool) -> Iterator[str]:
     """Prefixes of these sites.
 
     Raises UsageError for a site that is neither in the survey nor linked to, unless `anywhere`.
     """
     units = campaign.units if campaign is not None else ()
     named = {name: unit.prefixes for unit in units for name in (unit.short, unit.name)}
-    with reading.open_reader(folder) as connection:
-        met = list(SqliteReader(connection).site_names().values())
-        noted = {prefix for unit in units for prefix in unit.prefixes} | store.marks(connection).keys()
+    with open_reader(place) as reader:
+        met = list(reader.site_names().values())
+        noted = {prefix for unit in units for prefix in unit.prefixes} | store.marks(reader).keys()
     for name in sites:
         if name in named:
             yield from named[name]
@@ -575,7 +561,7 @@ def _prefixes(folder: Path, campaign: Campaign | None, sites: Sequence[str], *, 
             )
 
 
-def marks_in(folder: Path) -> dict[str, SiteMark]:
+def marks_in(place: Place) -> dict[str, SiteMark]:
     """Stored marks, by prefix. Raises NoCollection, StoreError."""
-    with reading.open_reader(folder) as connection:
-        return store.marks(connection)
+    with open_reader(place) as reader:
+        return store.marks(reader)

@@ -14,8 +14,6 @@ import click
 from periplus.cli.options import (
     LongCommand,
     WholeNumber,
-    collection_folder,
-    collection_option,
     draws_boxes,
     format_option,
     open_output,
@@ -92,13 +90,12 @@ def links(place: Place, format: str, output: Path | None, limit: int | None, **f
     from periplus_studies import api as surveys
 
     sure, delete = flags.pop("yes"), flags.pop("delete")
-    folder = collection_folder(place)
     choice = surveys.LinkChoice(**flags, limit=-1 if limit is None else limit)
     if not delete:
         with open_output(output, exact=format != "table") as out:
-            write_table(SURVEY_LINKS[choice.kind].names, surveys.links(folder, choice), format, out)
+            write_table(SURVEY_LINKS[choice.kind].names, surveys.links(place, choice), format, out)
         return
-    many = sum(1 for _ in surveys.links(folder, choice))
+    many = sum(1 for _ in surveys.links(place, choice))
     if not many:
         click.echo("There are no such links", err=True)
     elif sure or click.confirm(
@@ -136,12 +133,12 @@ _counting_options = options(
 @click.command()
 @output_option
 @_counting_options
-@collection_option
-def report(collection: Place | None, output: Path | None, **counting: Any) -> None:
+@place_option
+def report(place: Place, output: Path | None, **counting: Any) -> None:
     """Write one page: companion set with classes, indicators, matrix, drawings, completeness, and the method sheet."""
     from periplus_studies.results import write_survey
 
-    results = _results(collection_folder(collection), counting)
+    results = _results(place, counting)
     with open_output(output, exact=True) as out:
         write_survey(results, "report", "html", out)
 
@@ -156,8 +153,8 @@ def report(collection: Place | None, output: Path | None, **counting: Any) -> No
 )
 @output_option
 @_counting_options
-@collection_option
-def export(what: str, collection: Place | None, format: str, output: Path | None, **counting: Any) -> None:
+@place_option
+def export(what: str, place: Place, format: str, output: Path | None, **counting: Any) -> None:
     """Write a table or a drawing of a survey for other programs.
 
     \b
@@ -173,7 +170,7 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
     from periplus_studies.results import write_survey
 
     ending = output.suffix.removeprefix(".") if output else ""
-    results = _results(collection_folder(collection), counting)
+    results = _results(place, counting)
     if what not in TABLES:
         with open_output(output, exact=True) as out:
             write_survey(results, what, format or ending or DRAWINGS[what].partition(",")[0], out)
@@ -189,15 +186,15 @@ def export(what: str, collection: Place | None, format: str, output: Path | None
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @_counting_options
-@collection_option
-def paper(folder: Path, collection: Place | None, **counting: Any) -> None:
+@place_option
+def paper(folder: Path, place: Place, **counting: Any) -> None:
     """Write all that a paper needs into FOLDER: tables, figures, networks, the method as text, and checksums.
 
     A collection that does not change gives the same bytes each time; `sha256sum -c SHA256SUMS` checks the files.
     """
     from periplus_studies.results import CHECKSUMS, write_paper
 
-    checksum = write_paper(_results(collection_folder(collection), counting), folder)
+    checksum = write_paper(_results(place, counting), folder)
     click.echo(f"Written to {folder}; SHA-256 of {CHECKSUMS}: {checksum}", err=True)
 
 
@@ -226,13 +223,13 @@ def mark(sites: tuple[str, ...], place: Place, status: str, tags: tuple[str, ...
     click.echo(f"Marked {', '.join(prefixes)}: {status}" + (f" ({', '.join(tags)})" if tags else ""), err=True)
 
 
-def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
+def _results(place: Place, counting: dict[str, Any]) -> SurveyResults:
     from periplus_studies.api import campaign_of
     from periplus_studies.model import GLOBAL_SITES, CompanionRules, DocumentModel
     from periplus_studies.results import SurveyOrder, survey_of
     from periplus_studies.units import UnitChoice
 
-    campaign = campaign_of(folder)
+    campaign = campaign_of(place)
     listed = counting["global_list"]
     domains = (
         tuple(line.strip() for line in listed if line.strip() and not line.startswith("#")) if listed else GLOBAL_SITES
@@ -241,7 +238,7 @@ def _results(folder: Path, counting: dict[str, Any]) -> SurveyResults:
     order = SurveyOrder(
         campaign.title, DocumentModel(counting["model"]), campaign.item, rules, UnitChoice(counting["met_by"])
     )
-    results = survey_of(folder, campaign.units, order)
+    results = survey_of(place, campaign.units, order)
     columns = tuple(column for file in counting["outside"] for column in _outside(file, results))
     earlier = counting["before"]
     before = survey_of(earlier, campaign_of(earlier).units, order) if earlier else None

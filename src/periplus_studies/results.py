@@ -14,7 +14,7 @@ import numpy as np
 
 from periplus.analyse.linkgraph import places_in_sorted
 from periplus.api.facts import run_name
-from periplus.api.homes import editing, home_of
+from periplus.api.homes import home_of, open_reader
 from periplus.errors import UsageError
 from periplus.model.arrays import Floats, Ints
 from periplus.model.graph import REASONS, UrlRows
@@ -27,9 +27,10 @@ from periplus.present.markup import text_lines
 from periplus.present.tables import write_table
 from periplus.present.wording import REASON_WORDS, utc
 from periplus.settings import VERSION, Settings, as_values
+from periplus.store import runs
+from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import reading, runs, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.statements import Statements
 from periplus.urls.canonical import url_id
 from periplus.urls.hosts import registered_domain
 from periplus.values import Pairs, Place, Row, frozen, nearest
@@ -119,28 +120,28 @@ class SurveyRows:
     runs: tuple[RunRecord, ...]
 
 
-def survey_of(folder: Place, units: Sequence[Unit] = (), order: SurveyOrder | None = None) -> SurveyResults:
+def survey_of(place: Place, units: Sequence[Unit] = (), order: SurveyOrder | None = None) -> SurveyResults:
     """All results for these units and their surroundings, dated by the end of the last run, so that equal collections
     give equal results. units: empty: one per start of the collection's runs.
 
     Raises UsageError, NoCollection, StoreError.
     """
     order = order or SurveyOrder()
-    with reading.open_reader(Path(folder)) as connection:
-        return results(survey_rows_of(connection, units, order), order)
+    with open_reader(place) as reader:
+        return results(survey_rows_of(reader, units, order), order)
 
 
-def survey_rows_of(connection: reading.Connection, units: Sequence[Unit], order: SurveyOrder) -> SurveyRows:
+def survey_rows_of(reader: CollectionReader, units: Sequence[Unit], order: SurveyOrder) -> SurveyRows:
     """The input of all analyses, independent of rules and document model."""
     if order.item not in ITEMS:
         raise UsageError(f"unknown item {order.item!r}: choose among {', '.join(ITEMS)}")
-    with reading.snapshot(connection):
-        records = tuple(runs.run_records(connection))
+    with reader.snapshot():
+        records = tuple(reader.runs())
         chosen = tuple(units) or _units_of_starts(records)
-        urls = store.every_url(connection)
-        links, redirects = store.hyperlinks(connection), all_redirects(SqliteReader(connection))
-        contents, asked = store.contents(connection), store.fetch_order(connection)
-        marks = store.marks(connection)
+        urls, marks = store.every_url(reader), store.marks(reader)
+        links, contents = store.hyperlinks(reader), store.contents(reader)
+        reader.plan(scans=True)
+        redirects, asked = all_redirects(reader), store.fetch_order(reader)
     assigned = units_of(urls.texts, chosen, order.choice)
     return SurveyRows(
         urls, assigned, web_fragment(urls, links, redirects, contents, assigned, len(chosen)), asked, marks, records
@@ -361,18 +362,22 @@ def _why_not(urls: UrlRows, unit: Unit, counts: Ints) -> str:
 
 def mark_sites(place: Place, noted: Iterable[SiteMark], now: float) -> None:
     """Stores the user's status and tags of sites. Raises NoCollection, StoreError."""
-    with editing(place) as folder, schema.writing(folder) as connection:
-        store.store_marks(connection, noted, now)
+
+    def store_all(statements: Statements) -> None:
+        runs.refuse(statements)
+        store.store_marks(statements, noted, now)
+
+    home_of(place).change(store_all)
 
 
-def pages_of_set(reader: SqliteReader, name: str) -> list[UrlId]:
+def pages_of_set(reader: CollectionReader, name: str) -> list[UrlId]:
     """URLs of the target set (`target`), or of one class of companions. Raises UsageError for an unknown set."""
     plan = reader.note(PLAN)
     units, name = campaign_from(plan, "").units if plan else (), name.lower()
     names = ("target", *(kind.value for kind in CompanionClass))
     if name not in names:
         raise UsageError(f"unknown set {name!r}{nearest(name, names)}: choose among {', '.join(names)}")
-    rows = survey_rows_of(reader.connection, units, SurveyOrder())
+    rows = survey_rows_of(reader, units, SurveyOrder())
     inside = np.arange(len(rows.fragment.units)) < rows.fragment.chosen
     if name != "target":
         companions = companion_set(rows.fragment, unit_links(rows.fragment, DocumentModel.PAGE), _RULES, rows.marks)
@@ -381,11 +386,12 @@ def pages_of_set(reader: SqliteReader, name: str) -> list[UrlId]:
     return list(map(UrlId, rows.urls.ids[inside[rows.assigned.numbers]].tolist()))
 
 
-def table_of(folder: Path, name: str) -> tuple[Table, Iterable[Row]]:
+def table_of(place: Place, name: str) -> tuple[Table, Iterable[Row]]:
     """A table of `report` of the survey of a collection. Raises UsageError, NoCollection, StoreError."""
-    campaign = campaign_from(home_of(folder).note(PLAN), folder)
+    home = home_of(place)
+    campaign = campaign_from(home.note(PLAN), home)
     order = SurveyOrder(campaign.title, item=campaign.item)
-    return survey_table(survey_of(folder, campaign.units, order), name)
+    return survey_table(survey_of(place, campaign.units, order), name)
 
 
 def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *, max_sites: int = 200) -> None:

@@ -6,13 +6,11 @@ import io
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from periplus.api import homes
 from periplus.api.functions import open_collection
 from periplus.api.tables import TableQuery
 from periplus.errors import NoCollection, PeriplusError, UsageError
@@ -23,7 +21,7 @@ from periplus.ui.description import Routes, Screen
 from periplus.ui.live import push
 from periplus.ui.rendering import RefusedForm
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, folder_of, now, place_of, state_of
+from periplus.ui.state import AppState, name_and_folder, now, place_read, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, send_file
 from periplus.ui.users import Role
 from periplus.values import JsonObject, Pairs, Place, fields_of, frozen
@@ -152,16 +150,14 @@ def create(request: Request) -> Response:
     """
     state, form = state_of(request), form_of(request)
     within = "name" in request.path_params
-    place: Place = state.places.base
-    if within:
-        _, folder, place = place_of(request)
+    folder = name_and_folder(request)[1] if within else state.places.base
     try:
         if not within:
-            folder = place = state.places.base / _folder_name(form)
+            folder = state.places.base / _folder_name(form)
+        place = state.places.place(folder)
         job = survey_request(form, state.folder_word(folder))
         assert job.prepare is not None
         job.prepare(place)
-        homes.folder_of(place)  # the local copy of a database gets it too
     except UsageError as error:
         if within and campaign_here(place) is not None:
             raise
@@ -173,9 +169,9 @@ def create(request: Request) -> Response:
 
 def survey(request: Request, refused: RefusedForm | None = None) -> Response:
     """Progress of the survey; for a collection without a survey, the form that creates it."""
-    name, folder = folder_of(request)
+    name, folder = name_and_folder(request)
     word = state_of(request).folder_word(folder)
-    if campaign_here(folder) is None:
+    if campaign_here(place_read(request)[1]) is None:
         none = {"title": "Survey", "name": name, "surveyed": False, **FORM}
         return rendering.answer_form(
             request, "periplus_studies/survey_none.html", none,
@@ -194,8 +190,8 @@ def _run_fields(asked: Mapping[str, str]) -> dict[str, str]:
 def values(request: Request) -> JsonObject:
     """Values of the moving part."""
     state = state_of(request)
-    name, folder = folder_of(request)
-    survey_moment, moment = _WATCHERS.look(folder), state.watchers.look(folder)
+    name, place = place_read(request)
+    survey_moment, moment = _WATCHERS.look(place), state.watchers.look(place)
     standing = survey_moment.standing
     return {
         "name": name, "surveyed": True, "campaign": _campaign(standing.campaign), "seq": survey_moment.seq,
@@ -249,12 +245,13 @@ def events(request: Request) -> Response:
 def change(request: Request) -> Response:
     """Runs or stops the survey, adds, includes or excludes sites; then redirects to the form's screen."""
     state, form = state_of(request), form_of(request)
-    name, folder, place = place_of(request)
+    name, folder = name_and_folder(request)
+    place = state.places.place(folder)
     match form.get("what", ""):
         case "run":
             state.add_job(survey_run(_run_fields(form), state.folder_word(folder)))
         case "stop":
-            _stop(state, name, folder, place)
+            _stop(state, name, place)
         case "add":
             api_survey.add_sites(place, units_of_text(form.get("sites", "")))
         case "decide":
@@ -263,14 +260,13 @@ def change(request: Request) -> Response:
             decide(place, chosen_prefixes(form), status, form.get("tags", "").split(), start=start, now=now())
         case what:
             raise UsageError(f"unknown action {what[:50]!r}")
-    homes.folder_of(place)  # the local copy of a database gets it too
     return rendering.to_screen(name, _back(form))
 
 
-def _stop(state: AppState, name: str, folder: Path, place: Place) -> None:
+def _stop(state: AppState, name: str, place: Place) -> None:
     """A job of this queue is cancelled; a run that a terminal began is asked by the collection itself."""
     if not state.stop_jobs(name):
-        if state.watchers.look(folder).state != "running":
+        if state.watchers.look(place).state != "running":
             raise UsageError("the survey does not run")
         api_survey.stop(place)
 
@@ -376,11 +372,11 @@ def order_of(asked: Mapping[str, str]) -> SurveyOrder:
 
 def view(request: Request) -> Response:
     """One of VIEWS: its figures, drawings, and a page of its table."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     shown, asked = request.path_params["view"], dict(request.query_params)
     if shown not in VIEWS:
         raise NoCollection(f"there is no view of a survey called {shown!r}: choose among {', '.join(VIEWS)}")
-    one, counted = VIEWS[shown], _SURVEYS.of(folder, order_of(asked))
+    one, counted = VIEWS[shown], _SURVEYS.of(place, order_of(asked))
     table = _table(request, one.table or asked.get("kind") or "external", counted)
     values: JsonObject = {
         "title": one.title, "name": name, "view": shown,
@@ -400,14 +396,14 @@ def view(request: Request) -> Response:
 
 def _table(request: Request, name: str, counted: CountedSurvey | None = None) -> LazyTable:
     """A table by its name. Raises UsageError."""
-    _, folder = folder_of(request)
+    _, place = place_read(request)
     asked = request.query_params
     if name == "standing":
-        return standing_table(folder, _WATCHERS.look(folder), marks_in(folder))
+        return standing_table(place, _WATCHERS.look(place), marks_in(place))
     if name in SURVEY_LINKS:
         of, on, to, words = (asked.get(field, "") for field in ("of", "on", "to", "words"))
-        return link_table(folder, LinkChoice(name, of, on, to, words))
-    return result_table(counted or _SURVEYS.of(folder, order_of(asked)), name)
+        return link_table(place, LinkChoice(name, of, on, to, words))
+    return result_table(counted or _SURVEYS.of(place, order_of(asked)), name)
 
 
 def _rows(request: Request, table: LazyTable, columns: tuple[str, ...]) -> JsonObject:
@@ -501,8 +497,7 @@ def picture(request: Request) -> Response:
     what = request.path_params["what"]
     if what != "live":
         return rendering.drawing(_document(request, what, "svg"))
-    _, folder = folder_of(request)
-    standing = _WATCHERS.look(folder).standing
+    standing = _WATCHERS.look(place_read(request)[1]).standing
     text = (
         f"{len(standing.campaign.units):,} sites, {standing.pages:,} pages, rule "
         f"{standing.campaign.rule}, seed {standing.campaign.seed}"
@@ -524,8 +519,8 @@ def _document(request: Request, what: str, ending: str) -> str:
         raise UsageError(
             "a survey writes " + "; ".join(f"{name} as {', '.join(endings)}" for name, endings in FORMATS.items())
         )
-    _, folder = folder_of(request)
-    counted, out = _SURVEYS.of(folder, order_of(request.query_params)), io.StringIO(newline="")
+    _, place = place_read(request)
+    counted, out = _SURVEYS.of(place, order_of(request.query_params)), io.StringIO(newline="")
     write_survey(counted.results, what, ending, out, max_sites=NETWORK_SITES)
     return out.getvalue()
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from periplus.api.cache import LruCache
+from periplus.api.homes import full_place, home_of, open_reader, snapshot_of
 from periplus.api.tables import TablePage, TableQuery, read_page, write_table
 from periplus.errors import UsageError
+from periplus.model.ports import VisitReader
 from periplus.model.tables import Table
 from periplus.store import tables as stored_tables
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.listing import SqliteReader, SqliteVisits
-from periplus.values import frozen
+from periplus.values import Place, frozen
 from periplus_studies import api, store
 from periplus_studies.api import LinkChoice, depth_settings, standing
 from periplus_studies.model import SURVEY_LINKS, CampaignProgress, SiteMark, SurveyResults
@@ -64,20 +64,20 @@ def result_table(counted: CountedSurvey, name: str) -> LazyTable:
     return LazyTable(table, counted.key, lambda: rows)
 
 
-def standing_table(folder: Path, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> LazyTable:
+def standing_table(place: Place, moment: SurveyMoment, marks: Mapping[str, SiteMark]) -> LazyTable:
     """The current sites while the survey is read."""
-    key = (folder.resolve(), moment.seq, tuple(marks.values()))
+    key = (full_place(place), moment.seq, tuple(marks.values()))
     return LazyTable(STANDING, key, lambda: standing_rows(moment.standing, marks))
 
 
-def link_table(folder: Path, choice: LinkChoice) -> LazyTable:
+def link_table(place: Place, choice: LinkChoice) -> LazyTable:
     """The first LINKS links that answer. Raises UsageError, NoCollection, StoreError."""
     table = SURVEY_LINKS.get(choice.kind)
     if table is None:
         raise UsageError(f"there are links of the kinds {', '.join(SURVEY_LINKS)}, not {choice.kind!r}")
-    with reading.open_reader(folder) as connection:
-        key = (folder.resolve(), SqliteReader(connection).version(), SqliteReader(connection).note(PLAN), choice)
-    return LazyTable(table, key, lambda: api.links(folder, replace(choice, limit=LINKS)))
+    with open_reader(place) as reader:
+        key = (full_place(place), reader.version(), reader.note(PLAN), choice)
+    return LazyTable(table, key, lambda: api.links(place, replace(choice, limit=LINKS)))
 
 
 @dataclass(slots=True)
@@ -89,24 +89,24 @@ class Surveys:
     _rows: LruCache[_Key, SurveyRows] = field(default_factory=lambda: LruCache(1))
     _tables: LruCache[_Key, CollectionReader] = field(default_factory=lambda: LruCache(TABLES, CollectionReader.close))
 
-    def of(self, folder: Path, order: SurveyOrder) -> CountedSurvey:
-        """Results of the survey in folder, counted by order; title and item are the survey's own.
+    def of(self, place: Place, order: SurveyOrder) -> CountedSurvey:
+        """Results of the survey of a collection, counted by order; title and item are the survey's own.
 
         Raises UsageError, NoCollection, StoreError.
         """
-        with self._counted.lock, reading.open_reader(folder) as connection:
-            plan, marks = SqliteReader(connection).note(PLAN), store.marks(connection)
-            campaign = campaign_from(plan, folder)
+        with self._counted.lock, open_reader(place) as reader:
+            plan, marks = reader.note(PLAN), store.marks(reader)
+            campaign = campaign_from(plan, home_of(place))
             order = replace(order, title=campaign.title, item=campaign.item)
-            key = (folder.resolve(), plan, tuple(marks.values()), order)
-            version = SqliteReader(connection).version()
+            key = (full_place(place), plan, tuple(marks.values()), order)
+            version = reader.version()
             counted = self._counted.get(key)
             if counted is not None and (counted.key[-1] == version or time.monotonic() <= counted.good_until):
                 return counted
             began = time.monotonic()
             rows = self._rows.get_or_make(
-                (folder.resolve(), plan, order.choice, version),
-                lambda: survey_rows_of(connection, campaign.units, order),
+                (full_place(place), plan, order.choice, version),
+                lambda: survey_rows_of(reader, campaign.units, order),
             )
             figures = results(replace(rows, marks=marks), order, time.time())
             good_s = max(AGAIN_S, (time.monotonic() - began) / SHARE)
@@ -155,43 +155,43 @@ class SurveyWatchers:
     """Reads surveys for all browsers. Thread-safe."""
 
     def __init__(self) -> None:
-        self._watches: LruCache[Path, _SurveyWatch] = LruCache(CACHED_SURVEYS)
+        self._watches: LruCache[Place, _SurveyWatch] = LruCache(CACHED_SURVEYS)
 
-    def look(self, folder: Path) -> SurveyMoment:
+    def look(self, place: Place) -> SurveyMoment:
         """Raises UsageError where there is no survey, NoCollection, StoreError."""
-        watch = self._watches.get_or_make(folder.resolve(), _SurveyWatch)
-        with watch.lock, reading.open_reader(folder) as connection:
-            plan = SqliteReader(connection).note(PLAN)
+        watch = self._watches.get_or_make(full_place(place), _SurveyWatch)
+        with watch.lock, snapshot_of(place) as reader:
+            plan = reader.note(PLAN)
             if watch.moment is None or plan != watch.plan or time.monotonic() > watch.good_until:
                 began = time.monotonic()
-                with reading.snapshot(connection):
-                    watch.moment = _survey_moment(folder, watch, connection)
+                watch.moment = _survey_moment(place, watch, reader)
                 watch.good_until = time.monotonic() + max(LEAST_S, (time.monotonic() - began) / SHARE)
                 if watch.moment.behind:
                     watch.good_until = 0.0
             return watch.moment
 
 
-def _survey_moment(folder: Path, watch: _SurveyWatch, connection: reading.Connection) -> SurveyMoment:
-    plan = SqliteReader(connection).note(PLAN)
-    campaign = campaign_from(plan, folder)
-    seen = (*SqliteReader(connection).version(), plan)
+def _survey_moment(place: Place, watch: _SurveyWatch, reader: CollectionReader) -> SurveyMoment:
+    plan, home = reader.note(PLAN), home_of(place)
+    campaign = campaign_from(plan, home)
+    seen = (*reader.version(), plan)
     if watch.moment is not None and seen == watch.seen and not watch.moment.behind:
         return watch.moment
-    fetched = sum(run.fetched for run in runs.run_records(connection))
+    records = reader.runs()
+    fetched = sum(run.fetched for run in records)
     deleted, watch.fetched = fetched < watch.fetched, fetched
     if watch.policy is None or plan != watch.plan or deleted:
         watch.plan = plan
         # pages of a site need not be distinguished: orders take half a megabyte a site
         by_depth = dataclasses.replace(campaign, within="breadth")
-        watch.policy = survey_policy(by_depth, depth_settings(runs.run_records(connection)))
-    reader = SqliteVisits(connection)
-    behind = _caught_up(watch.policy, reader)
-    watch.seen = seen
-    return SurveyMoment(watch.moment.seq + 1 if watch.moment else 1, standing(campaign, watch.policy, reader), behind)
+        watch.policy = survey_policy(by_depth, depth_settings(records))
+    with home.reader() as visits:
+        behind = _caught_up(watch.policy, visits)
+        watch.seen, seq = seen, watch.moment.seq + 1 if watch.moment else 1
+        return SurveyMoment(seq, standing(campaign, watch.policy, visits), behind)
 
 
-def _caught_up(policy: SurveyPolicy, reader: SqliteVisits) -> bool:
+def _caught_up(policy: SurveyPolicy, reader: VisitReader) -> bool:
     """Books what is new, for CATCH_UP_S at most. Whether more is there."""
     end = time.monotonic() + CATCH_UP_S
     for visit in reader.visits(policy.mark):

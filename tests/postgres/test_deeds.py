@@ -3,7 +3,7 @@
 import contextlib
 import gzip
 import re
-import shutil
+from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
@@ -14,15 +14,13 @@ from periplus.cli.main import main
 from periplus.errors import UsageError
 from periplus.model.collection import Deletion
 from periplus.model.web import SiteKey
-from periplus.store.sqlite import deletion
+from periplus.store import deletion
+from periplus.store.runs import NEW_PLACE_KEY
 from periplus.urls.canonical import canonical, url_id
-from periplus_postgres import following
-from periplus_postgres import following as api_following
 from periplus_postgres.address import address_of
 from periplus_postgres.collection import check_segments
 from periplus_postgres.connection import connect
-from periplus_postgres.copies import local_copy
-from periplus_postgres.moving import into_database, silent
+from periplus_postgres.moving import into_database, into_folder, silent
 from periplus_postgres.segments import FolderStorage
 from stored import page, stored
 
@@ -64,27 +62,26 @@ def ran(line, place, code=0):
     return ended.output
 
 
-def both(line, folder, address):
-    """Runs a command on the folder and on its copy in a database; both must be equal afterwards."""
-    into_database(folder, address.text, silent)
-    local_copy(address.text)
-    said = [re.sub(r", [0-9.]+ [kM]?B", "", ran(line, place)) for place in (folder, address.text)]
-    assert said[0] == said[1] != ""
-    same(folder, address)
+def shown(address, tmp_path):
+    """A new folder with the collection in the database."""
+    folder = tmp_path / f"{uuid4().hex}.periplus"
+    into_folder(address.text, folder, silent)
+    homes.home_of(address.text).change_note(NEW_PLACE_KEY, lambda place: "")
+    return folder
 
 
-def same(folder, address):
-    followed = content(local_copy(address.text))
-    assert followed == content(folder)
-    shutil.rmtree(local_copy(address.text).parent)
-    new_copy = local_copy(address.text)
-    assert content(new_copy) == followed, "the changed copy equals a new copy"
-    assert sound(new_copy) == sound(folder)
+def same(folder, address, tmp_path):
+    moved = shown(address, tmp_path)
+    assert content(moved) == content(folder)
+    assert sound(moved) == sound(folder)
 
 
 @pytest.mark.parametrize("line", DELETIONS)
-def test_a_deletion_is_the_same_in_a_database_and_a_folder(line, folder, address):
-    both(f"delete {line} --yes", folder, address)
+def test_a_deletion_is_the_same_in_a_database_and_a_folder(line, folder, address, tmp_path):
+    into_database(folder, address.text, silent)
+    said = [re.sub(r", [0-9.]+ [kM]?B", "", ran(f"delete {line} --yes", place)) for place in (folder, address.text)]
+    assert said[0] == said[1] != ""
+    same(folder, address, tmp_path)
 
 
 RULES = ('[[site]]\nignored = ["x"]\n', '[[site]]\nsite = "e.org"\nwww = "add"\nindex = ["b"]\n', "")
@@ -98,7 +95,7 @@ def test_rules_are_applied_and_undone_in_a_database_as_in_a_folder(folder, addre
         ended = [ran("rules apply", place) for place in (folder, address.text)]
         assert ended[0] == ended[1]
         assert "already follows" in ran("rules apply", address.text)
-        same(folder, address)
+        same(folder, address, tmp_path)
 
 
 def test_a_crawl_obeys_rules_applied_before(folder, address, tmp_path):
@@ -116,38 +113,39 @@ class Killed(Exception):
     """Simulates a kill."""
 
 
-@pytest.mark.parametrize("side", ["database", "copy"])
-def test_a_killed_deletion_leaves_whole_batches_and_can_be_repeated(side, folder, address, monkeypatch):
-    """Before the database's commit, and between it and the copy's."""
+@pytest.mark.parametrize("kind", ["folder", "database"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_killed_deletion_leaves_whole_batches_and_can_be_repeated(
+    kind, moment, folder, address, tmp_path, monkeypatch
+):
+    """Before the commit of the second batch, and after it."""
     into_database(folder, address.text, silent)
+    place = folder if kind == "folder" else address.text
+    seen = (lambda: folder) if kind == "folder" else (lambda: shown(address, tmp_path))
     monkeypatch.setattr(deletion, "BATCH", 2)
-    place, name = {"database": (following, "advance_sequences"), "copy": (api_following, "_replicate")}[side]
-    done, plain = [], getattr(place, name)
+    began = []
 
-    def second_is_killed():
-        done.append(1)
-        if len(done) == 2:
+    def killed(now):
+        if (now, len(began)) == (moment, 3):  # the first transaction selects the rows
             raise Killed
 
-    def advance_sequences(*args):
-        second_is_killed()
-        plain(*args)
-
     @contextlib.contextmanager
-    def followed(*args):
-        with plain(*args):
+    def transaction():
+        with writer.transaction():
+            began.append(1)
             yield
-        second_is_killed()
+            killed("before")
+        killed("after")
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(place, name, advance_sequences if side == "database" else followed)
-        deleting.delete(address.text, Deletion(site=SiteKey("e.org")))
-    half = content(local_copy(address.text))
-    assert sound(local_copy(address.text)) == []
-    assert 0 < len(half["page"]) < len(content(folder)["page"])
-    ran("delete --site e.org --yes", address.text)
-    ran("delete --site e.org --yes", folder)
-    same(folder, address)
+    with homes.writer_of(place) as writer, pytest.raises(Killed):
+        order = Deletion(site=SiteKey("e.org"))
+        deletion.delete(writer._replace(transaction=transaction), order, lambda done, total: False)
+    half = seen()
+    assert sound(half) == []
+    assert 0 < len(content(half)["page"]) < len(content(stored(tmp_path / "whole", ANSWERS, [HOME]))["page"])
+    for each in (folder, address.text):
+        ran("delete --site e.org --yes", each)
+    same(folder, address, tmp_path)
 
 
 def test_bytes_of_deleted_pages_are_removed_from_the_segments(folder, address, tmp_path):
@@ -181,7 +179,7 @@ def test_segments_left_by_a_kill_are_rewritten_by_the_next_operation(folder, add
     assert len(left) == 1 and b"rocks" not in left[0]
 
 
-def test_nothing_is_deleted_while_workers_run(folder, address):
+def test_nothing_is_deleted_while_workers_run(folder, address, tmp_path):
     into_database(folder, address.text, silent)
     with homes.home_of(address.text).only_crawl():
         assert "a crawl is running" in ran("delete https://e.org/a --yes", address.text, code=1)
@@ -192,15 +190,18 @@ def test_nothing_is_deleted_while_workers_run(folder, address):
         )
     assert "workers are running" in ran("delete https://e.org/a --yes", address.text, code=1)
     assert "workers are running" in ran("rules apply", address.text, code=1)
-    assert len(content(local_copy(address.text))["page"]) == len(content(folder)["page"])
+    with contextlib.closing(connect(address)) as database:
+        database.execute("DELETE FROM worker")
+    same(folder, address, tmp_path)
 
 
-def test_a_collection_is_deleted_with_its_copy(folder, address):
+def test_a_collection_is_deleted_with_its_computed_files(folder, address):
     into_database(folder, address.text, silent)
-    copy = local_copy(address.text)
+    cache = homes.cache_folder(address.text)
+    cache.mkdir()
     assert "type the collection's name" in ran("delete --everything other --yes", address.text, code=2)
     ran(f"delete --everything {address.collection} --yes", address.text)
-    assert not copy.exists()
+    assert not cache.parent.exists()
     assert "has no collection" in ran("status", address.text, code=2)
     with contextlib.closing(connect(address)) as database:
         names = [name for (name,) in database.execute("SELECT schema_name FROM information_schema.schemata").fetchall()]

@@ -16,9 +16,9 @@ from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.visit import Headers
 from periplus.settings import Settings
+from periplus.store.aliases import reapply
 from periplus.store.bodies import BodyCodec, pack_headers, train
 from periplus.store.sqlite import page_links, schema
-from periplus.store.sqlite.aliases import reapply
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.statements import shard_of
 from periplus.urls.canonical import canonical, url_id
@@ -395,7 +395,8 @@ def test_an_impossible_move_is_refused(address, folder, tmp_path):
 def test_url_rules_are_moved(address, folder, tmp_path):
     rules = '[[site]]\nsite = "e.org"\nignored = ["sid"]\n'
     (folder / "periplus.toml").write_text(rules)
-    reapply(folder, rules_of(rules), rules_key(rules), 1.0)
+    with FolderHome(folder).alias_ledger() as ledger:
+        reapply(ledger, rules_of(rules), rules_key(rules), 1.0)
     move(str(folder), address.text)
     assert home_of(address.text).rules_text() == rules
     assert home_of(address.text).prepare(rules, 1.0), "the same rules are no others"

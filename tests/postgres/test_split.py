@@ -13,9 +13,10 @@ from voyage import crawled
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.visit import Reason
-from periplus.store.sqlite import schema
+from periplus.store.sqlite import reading, schema
 from periplus.urls.hosts import WebPart, host_key, part_of
-from periplus_postgres.splitting import fill_part
+from periplus_postgres.folder_rows import FolderRows
+from periplus_postgres.splitting import PartFiller
 from postgres_server import empty_collection
 from stored import page, stored
 from testweb import serve
@@ -117,8 +118,9 @@ def test_a_part_with_a_missing_or_different_row_is_refused(tmp_path, table, faul
     column = {"url": "first_seen", "page": "text_chars", "host": "next_at", "visit": "started"}[table]
     with (
         pytest.raises(StoreError, match=f"the table {table} was not copied completely"),
+        reading.moment(source) as connection,
         schema.draft_collection(tmp_path / "part") as draft,
     ):
         draft.execute(f"CREATE TRIGGER fault AFTER INSERT ON {table} BEGIN {fault.format(table, column)}; END")
-        fill_part(draft, source, WebPart(1, 1), {})
+        PartFiller(FolderRows(connection, has_shards=True), WebPart(1, 1), {}, 0)(draft)
     assert not (tmp_path / "part" / "collection.db").exists()

@@ -15,8 +15,9 @@ from deleted import content, sound
 from periplus.api import deleting
 from periplus.model.collection import Deletion
 from periplus.model.web import SiteKey
-from periplus.store.sqlite import deletion
+from periplus.store import deletion
 from periplus.store.sqlite.frontier import FolderHome
+from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import canonical, url_id
 from stored import Answer, page, stored
 
@@ -98,16 +99,15 @@ IDS = st.integers(-3, 12)
 def test_addresses_are_deleted_with_the_last_page_that_links_to_them(gone, links, past, batch) -> None:
     order = {page: place // batch for place, page in enumerate(sorted(gone))}
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.executescript(
-            deletion.TABLES + "CREATE TABLE link (source, target); CREATE TABLE link_history (source, target);"
-        )
+        reader = SqliteReader(connection)
+        reader.make_tables((*deletion.TABLES, "link (source, target)", "link_history (source, target)"))
         connection.executemany("INSERT INTO doomed (id, batch, leaves) VALUES (?1, ?2, ?2)", order.items())
         connection.executemany("INSERT INTO link VALUES (?, ?)", links)
         connection.executemany("INSERT INTO link_history VALUES (?, ?)", past)
-        deletion.fill(connection, ("link", "link_history"))
-        leaves, orphans = (
+        deletion.fill(reader, ("link", "link_history"))
+        leaves, outside = (
             dict(connection.execute(f"SELECT id, {column} FROM {table}"))
-            for column, table in (("leaves", "doomed"), ("batch", "orphan"))
+            for column, table in (("leaves", "doomed"), ("batch", "cited"))
         )
     cited = {
         page: max(order[source] for source, target in links + past if source in order and target == page)
@@ -115,4 +115,4 @@ def test_addresses_are_deleted_with_the_last_page_that_links_to_them(gone, links
         if source in order
     }
     assert leaves == {page: max(own, cited.get(page, 0)) for page, own in order.items()}
-    assert orphans == {page: last for page, last in cited.items() if page not in order}
+    assert outside == {page: last for page, last in cited.items() if page not in order}

@@ -22,7 +22,8 @@ from periplus.model.collection import Deletion
 from periplus.model.job import JobOrder, JobState
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey, Url
-from periplus.store.sqlite import deletion, reading, runs
+from periplus.store import deletion
+from periplus.store.sqlite import reading, runs
 from periplus.store.sqlite.frontier import FolderHome
 from periplus.store.sqlite.job_file import folder_queue
 from periplus.store.sqlite.listing import SqliteReader

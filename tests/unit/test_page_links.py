@@ -12,10 +12,11 @@ from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
 from periplus.model.tables import LINKS
 from periplus.store import site_rows
-from periplus.store.page_links import LINKS_AT_MOST, PageLink
+from periplus.store.page_links import LINKS_AT_MOST, PageLink, drop_links, drop_targets, move_links
 from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
 from periplus.store.sqlite import listing, page_links, schema
 from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.sqlite.schema import SqliteStatements
 from periplus.store.statements import SQLITE
 from periplus.store.views import select
 from periplus.urls.canonical import canonical, url_id
@@ -163,16 +164,17 @@ def test_a_page_twice_in_a_batch_has_the_links_of_both(connection):
 
 
 def test_links_are_deleted_by_key_and_by_target_and_move_with_their_page(connection):
+    statements = SqliteStatements(connection)
     page, other = drawn(random.Random(6), 1, 250), drawn(random.Random(7), 2, 20)
     enter_links(connection, 1.0, [page, other])
     keys = sorted(page.link_keys())[:40]
-    assert page_links.drop_links(connection, [(1, key) for key in keys] + [(2, (4711, "a", "nav", 0))]) == 40
+    assert drop_links(statements, [(0, 1, *key) for key in keys] + [(0, 2, 4711, "a", "nav", 0)]) == 40
     assert {row[1:5] for row in rows_of(connection) if row[0] == 1} == page.link_keys() - set(keys)
-    page_links.drop(connection, 1, frozenset({keys[-1][0]}))
+    drop_targets(statements, {(0, 1): {keys[-1][0]}})
     assert keys[-1][0] not in {row[1] for row in rows_of(connection) if row[0] == 1}
     mine = {row[1:] for row in rows_of(connection) if row[0] == 1}
     own = {row[1:] for row in rows_of(connection) if row[0] == 2}
-    page_links.move(connection, 1, 2)
+    move_links(statements, (0, 1), (0, 2))
     both = {row[:4]: row for row in own} | {row[:4]: row for row in mine}
     assert {row[1:] for row in rows_of(connection)} == set(both.values())
     assert {row[0] for row in rows_of(connection)} == {2}

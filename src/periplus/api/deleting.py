@@ -8,17 +8,25 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from periplus.api.homes import changing, database_at, home_of, name_of
+from periplus.api.homes import (
+    cache_folder,
+    database_at,
+    home_of,
+    is_collection,
+    name_of,
+    open_reader,
+    reader_of,
+    store_of,
+    writer_of,
+)
 from periplus.errors import StoreError, UsageError
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.web import UrlId
 from periplus.retrieval.index import IndexBusy, read_state
 from periplus.settings import SUFFIX
-from periplus.store import changes, column_files
-from periplus.store.sqlite import deletion, reading, runs, schema
-from periplus.store.sqlite.deletion import BATCH, Watch
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.reading import Follow
+from periplus.store import changes, column_files, deletion
+from periplus.store.deletion import BATCH, Watch
+from periplus.store.reader import CollectionReader
 from periplus.urls.canonical import url_id
 from periplus.values import Place, frozen
 
@@ -37,34 +45,34 @@ __all__ = [
 ]
 
 
-def ids_of(folder: Path, pages: Sequence[str]) -> tuple[UrlId, ...]:
+def ids_of(place: Place, pages: Sequence[str]) -> tuple[UrlId, ...]:
     """Ids of pages given by URL.
 
     Raises InvalidUrl, and UsageError for an unknown page.
     """
     if not pages:
         return ()
-    with reading.open_reader(folder) as connection:
-        urls = tuple(dict.fromkeys(SqliteReader(connection).resolve_url(text) for text in pages))
+    with open_reader(place) as reader:
+        urls = tuple(dict.fromkeys(reader.resolve_url(text) for text in pages))
         ids = tuple(map(url_id, urls))
-        there = deletion.texts_of(connection, ids)
+        there = {brief.url for brief in reader.briefs(ids)}
     if unknown := next((url for url in urls if url not in there), None):
         raise UsageError(f"the collection does not know {unknown}; `periplus pages` lists its URLs")
     return ids
 
 
-def plan(folder: Path, request: Deletion) -> DeletionPlan:
+def plan(place: Place, request: Deletion) -> DeletionPlan:
     """What a deletion would remove, without changes. Raises UsageError, NoCollection, StoreError."""
-    _check(folder, request)
-    with reading.reading():
-        return deletion.plan_deletion(folder, request)
+    with open_reader(place) as reader:
+        _check(reader, request)
+        return deletion.plan_deletion(reader, request)
 
 
-def count_urls(folder: Path, request: Deletion) -> int:
+def count_urls(place: Place, request: Deletion) -> int:
     """Only the plan's number of URLs; ten times faster than `plan`. Raises as `plan`."""
-    _check(folder, request)
-    with reading.reading():
-        return deletion.count_deletion(folder, request)
+    with open_reader(place) as reader:
+        _check(reader, request)
+        return deletion.count_deletion(reader, request)
 
 
 def delete(
@@ -75,35 +83,33 @@ def delete(
     place: a folder or a database address. watch: called after every few thousand URLs; True stops, keeping what is
     done. shrink: return the space to the disk. Raises UsageError, NoCollection, and StoreError during a crawl.
     """
-    with _exclusive_access(place) as (folder, follow):
-        _check(folder, request)
-        for file in (column_files.STORIES, column_files.ISSUES, column_files.ENTRIES):  # caches that name pages
-            (folder / file).unlink(missing_ok=True)
-        done = deletion.delete(folder, request, watch, follow)
-        _tell_index(folder)
+    with _exclusive_access(place):
+        with writer_of(place) as writer:
+            _check(writer.reader, request)
+            for file in (column_files.STORIES, column_files.ISSUES, column_files.ENTRIES):  # caches that name pages
+                (cache_folder(place) / file).unlink(missing_ok=True)
+            done = deletion.delete(writer, request, watch)
+        if isinstance(place, Path):
+            _tell_index(place)
         if shrink:
-            deletion.shrink(folder)
-            if isinstance(place, str):
-                database_at(place).shrink(place)
+            store_of(place).shrink(place)
     if isinstance(place, str):
         database_at(place).withdraw_index(place)
     return done
 
 
-def _check(folder: Path, request: Deletion) -> None:
+def _check(reader: CollectionReader, request: Deletion) -> None:
     if not (request.pages or request.site is not None or request.run):
         raise UsageError("nothing selected: name pages, a site or a run")
-    with reading.open_reader(folder) as connection:
-        records = runs.run_records(connection)
-    if request.run and [record.id for record in records] == [request.run]:
+    if request.run and [record.id for record in reader.runs()] == [request.run]:
         raise UsageError("the collection has no other run: delete the whole collection, or single pages")
 
 
 @contextlib.contextmanager
-def _exclusive_access(place: Place) -> Iterator[tuple[Path, Follow]]:
+def _exclusive_access(place: Place) -> Iterator[None]:
     with contextlib.ExitStack() as held:
-        if isinstance(place, Path) and not schema.exists(place):
-            schema.connect(place)  # raises NoCollection
+        if isinstance(place, Path) and not is_collection(place):
+            reader_of(place)  # raises NoCollection
         home = home_of(place)
         try:
             held.enter_context(home.only_crawl())
@@ -111,7 +117,7 @@ def _exclusive_access(place: Place) -> Iterator[tuple[Path, Follow]]:
             raise StoreError(
                 f"a crawl is running on {home}, so nothing was deleted. Stop it or wait for its end, then delete."
             ) from None
-        yield held.enter_context(changing(place))
+        yield
 
 
 def _tell_index(folder: Path) -> None:
@@ -121,8 +127,8 @@ def _tell_index(folder: Path) -> None:
     """
     from periplus.api.search_index import IndexWorker
 
-    with reading.open_reader(folder) as connection:
-        followed = changes.place_of(SqliteReader(connection).statements, changes.INDEX) is not None
+    with open_reader(folder) as reader:
+        followed = changes.place_of(reader.statements, changes.INDEX) is not None
     if followed and read_state(folder) is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as follower:
             while follower.step():
@@ -145,8 +151,8 @@ class FolderPlan:
 
 def folder_plan(folder: Path) -> FolderPlan:
     """Raises NoCollection, and UsageError if the folder is a symbolic link."""
-    if not schema.exists(folder):
-        schema.connect(folder).close()  # raises NoCollection
+    if not is_collection(folder):
+        reader_of(folder)  # raises NoCollection
     if folder.is_symlink():
         raise UsageError(f"{folder} is a symbolic link: name its target, {folder.resolve()}")
     sizes = [(Path(place) / name).lstat().st_size for place, _, files in os.walk(folder) for name in files]

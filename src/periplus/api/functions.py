@@ -238,10 +238,9 @@ def delete(  # noqa: PLR0913 - the options of a deletion
     from periplus.model.collection import Deletion
 
     place = place_at(folder)
-    where = folder_of(place)
-    ids = deleting.ids_of(where, pages)
+    ids = deleting.ids_of(place, pages)
     deletion = Deletion(ids, SiteKey(site) if site else None, run, links_to, again, run_pages)
-    return deleting.plan(where, deletion) if dry_run else deleting.delete(place, deletion, watch)
+    return deleting.plan(place, deletion) if dry_run else deleting.delete(place, deletion, watch)
 
 
 def _starts(start: str | Sequence[str], settings: JsonObject) -> tuple[tuple[Url, ...], JsonObject]:

@@ -17,7 +17,7 @@ from periplus.files import FolderFiles
 from periplus.masking import without_secrets
 from periplus.model.ports import Clock, CrawlHome, ResultStore
 from periplus.settings import SUFFIX, Settings
-from periplus.store.reader import CollectionReader
+from periplus.store.reader import CollectionReader, CollectionWriter
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
 from periplus.values import Place
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # imports NumPy
     from periplus.model.web import SiteKey, Url, UrlId
     from periplus.store.crawl_reads import PageBlocks
     from periplus.store.job_queue import JobQueue
-    from periplus.store.sqlite.reading import Follow
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -86,8 +85,11 @@ class CollectionStore(Protocol):
         to the database at the end.
         """
 
-    def changing(self, place: Any) -> AbstractContextManager[tuple[Path, Follow]]:
-        """See `changing`."""
+    def writer(self, place: Any) -> AbstractContextManager[CollectionWriter]:
+        """See `writer_of`."""
+
+    def shrink(self, place: Any) -> None:
+        """Returns the space of deleted rows to the disk."""
 
     def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
         """Store for results of engines, within one transaction."""
@@ -124,8 +126,15 @@ class FolderStore:
     def editing(self, place: Path) -> AbstractContextManager[Path]:
         return contextlib.nullcontext(place)
 
-    def changing(self, place: Path) -> AbstractContextManager[tuple[Path, Follow]]:
-        return contextlib.nullcontext((place, contextlib.nullcontext))
+    def writer(self, place: Path) -> AbstractContextManager[CollectionWriter]:
+        from periplus.store.sqlite import listing
+
+        return listing.writer(place)
+
+    def shrink(self, place: Path) -> None:
+        from periplus.store.sqlite import listing
+
+        listing.shrink(place)
 
     def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
         from periplus.store.sqlite import results
@@ -207,9 +216,6 @@ class DatabaseStore(CollectionStore, Protocol):
 
     def take_in(self, place: str, make: Callable[[Path], ImportResult]) -> ImportResult:
         """Imports into a temporary folder, then moves the result into a database unless no page was read."""
-
-    def shrink(self, place: str) -> None:
-        """Returns the space of deleted rows to the server's disk."""
 
     def withdraw_index(self, place: str) -> None:
         """Deletes the shared index after a deletion of pages; the next search publishes a new one."""
@@ -375,13 +381,12 @@ def editing(place: Place) -> AbstractContextManager[Path]:
     return store_of(where).editing(where)
 
 
-def changing(place: Place) -> AbstractContextManager[tuple[Path, Follow]]:
-    """Yields (folder to change, context for each transaction) while no crawl runs. For a database, the folder is the
-    local copy and the context replicates each transaction to the database.
+def writer_of(place: Place) -> AbstractContextManager[CollectionWriter]:
+    """Opens a collection for changes in several transactions, while no crawl runs; the caller holds `only_crawl`.
 
-    The caller holds `only_crawl`. Raises StoreError if the collection is in use, UsageError, NoCollection.
+    At the end no file has bytes of deleted rows. Raises StoreError while workers run, UsageError, NoCollection.
     """
-    return store_of(place).changing(place)
+    return store_of(place).writer(place)
 
 
 def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:

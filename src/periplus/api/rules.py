@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from periplus.acquire.clock import SystemClock
 from periplus.analyse.equivalences import Proposal, SeenPage, propose
-from periplus.api.homes import changing, home_of
+from periplus.api.homes import home_of, snapshot_of
+from periplus.api.page_segments import rules_file
 from periplus.files import read_rules
 from periplus.model.web import UrlId
-from periplus.settings import SETTINGS_FILE
+from periplus.settings import segments_written
+from periplus.store import aliases
+from periplus.store.aliases import AliasChanges
+from periplus.store.notes import put_note
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import aliases, reading
-from periplus.store.sqlite.aliases import AliasChanges
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.aliases import urls_with_twin
 from periplus.urls.canonical import canonical
 from periplus.urls.parameters import RuleResult, apply, rules_key, rules_of
@@ -22,23 +21,31 @@ from periplus.values import Place
 SAMPLING = 4  # one shingle in four is compared: enough to recognise a print version
 
 
-def rules_text(folder: Path) -> str:
-    """Text of the collection's periplus.toml; empty if there is none.
+def rules_text(place: Place) -> str:
+    """Text of the collection's periplus.toml; empty if there is none. For a database that of the current directory,
+    with the segments of the database if it has none; without such a file the rules in the database.
 
     Raises UsageError if it is unreadable or invalid.
     """
-    path = folder / SETTINGS_FILE
+    path = rules_file(place)
     text = read_rules(path)
+    if isinstance(place, str):
+        stored = home_of(place).rules_text()
+        segments = segments_written(stored)
+        if not path.is_file():
+            text = stored
+        elif segments and not segments_written(text):
+            text = f"{text}\n\n{segments}\n"
     rules_of(text, str(path))
     return text
 
 
-def explain_url(folder: Path, text: str) -> RuleResult:
+def explain_url(place: Place, text: str) -> RuleResult:
     """Effect of the collection's rules on a URL, step by step.
 
-    The folder needs to contain only periplus.toml.
+    A folder needs to contain only periplus.toml.
     """
-    return apply(canonical(text if "://" in text else f"https://{text}"), rules_of(rules_text(folder)))
+    return apply(canonical(text if "://" in text else f"https://{text}"), rules_of(rules_text(place)))
 
 
 def apply_now(place: Place) -> AliasChanges | None:
@@ -49,22 +56,22 @@ def apply_now(place: Place) -> AliasChanges | None:
     """
     home = home_of(place)
     home.runs()  # raises NoCollection
-    with home.only_crawl(), changing(place) as (folder, follow):
-        text = rules_text(folder)
-        done = aliases.reapply(folder, rules_of(text), rules_key(text), SystemClock().now(), follow)
-        if isinstance(place, str):  # workers on other machines read the rules from the database
-            home.change_note("rules_text", lambda _: text)
+    with home.only_crawl():
+        text = rules_text(place)
+        with home.alias_ledger() as ledger:
+            done = aliases.reapply(ledger, rules_of(text), rules_key(text), SystemClock().now())
+            if isinstance(place, str):  # workers on other machines read the rules from the database
+                put_note(ledger.statements, "rules_text", text)
     return done
 
 
-def proposals(folder: Path) -> tuple[Proposal, ...]:
+def proposals(place: Place) -> tuple[Proposal, ...]:
     """Rules for parameters and spellings suggested by the collection's pages, most certain first."""
-    with reading.moment(folder) as connection:
-        contents = SqliteReader(connection)
-        pages = list(aliases.fetched_pages(connection))
+    with snapshot_of(place) as reader:
+        pages = list(aliases.fetched_pages(reader))
         near = urls_with_twin(url for _, url, _ in pages)
         return propose(
-            SeenPage(url, digest, _sample(contents, url_id) if url in near else None) for url_id, url, digest in pages
+            SeenPage(url, digest, _sample(reader, url_id) if url in near else None) for url_id, url, digest in pages
         )
 
 

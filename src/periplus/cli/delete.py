@@ -14,7 +14,6 @@ from periplus.children import RunnerLink
 from periplus.cli.crawl import EXIT_INTERRUPT, StopOnSignal
 from periplus.cli.options import (
     WholeNumber,
-    collection_folder,
     collection_option,
     collection_place,
     format_option,
@@ -83,20 +82,19 @@ def delete(urls: tuple[str, ...], collection: Place | None, format: str, output:
     if flags["everything"]:
         _remove(place, flags["everything"], yes=flags["yes"], dry_run=flags["dry_run"])
         return
-    folder = collection_folder(place)
     if flags["keep_pages"] and not flags["run_id"]:
         raise UsageError("--keep-pages goes with --run")
     pages = [line.strip().strip('"') for line in (*urls, *(flags["listed"] or ())) if line.strip()]
     site = SiteKey(flags["site"]) if flags["site"] else None
     deletion = Deletion(
-        deleting.ids_of(folder, pages),
+        deleting.ids_of(place, pages),
         site,
         flags["run_id"],
         links_to=flags["links_to"],
         again=flags["again"],
         run_pages=not flags["keep_pages"],
     )
-    plan = deleting.plan(folder, deletion)
+    plan = deleting.plan(place, deletion)
     values = {"request": _words(deletion), "plan": asdict(plan)}
     write_output(output, lines(plan, deletion), values if format == "json" else None)
     if flags["dry_run"] or plan.is_empty:

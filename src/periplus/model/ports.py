@@ -468,6 +468,11 @@ class CrawlHome(Protocol):
         new note; an empty one is deleted.
         """
 
+    def alias_ledger(self) -> AbstractContextManager[Any]:
+        """A `store.aliases.AliasLedger` within one transaction. The caller holds `only_crawl`. Raises NoCollection, and
+        StoreError while workers run.
+        """
+
     def reader(self) -> AbstractContextManager[VisitReader]:
         """Opens a snapshot of the collection. Raises NoCollection."""
 

@@ -14,7 +14,7 @@ from periplus.model.web import Origin, SiteKey, Url
 from periplus.store import rows
 from periplus.store.ledger import AliasRow, FreshnessRow, HostRef, Ledger, QueueEntry, UrlRow, brings_content
 from periplus.store.rows import visit_row
-from periplus.store.statements import Statements
+from periplus.store.statements import PageKey, Statements
 from periplus.store.url_state import FIELDS, RECHECK
 from periplus.urls.scope import site_key
 from periplus.values import Row
@@ -113,6 +113,12 @@ class LedgerTables:
         for url in (self.ledger.urls[url_id] for url_id in url_ids):
             self.ledger.restate(url, Reason.WAITING, "")
             self.ledger.await_again(url)
+
+    def await_again(self, pages: Sequence[PageKey]) -> None:
+        """Queues waiting URLs that have no queue entry."""
+        self.load(pages)
+        for _, url_id in pages:
+            self.ledger.await_again(self.ledger.urls[url_id])
 
     def _shard(self, completion: Completion) -> int:
         return self._statements.dialect.shard_of(completion.lease.site)

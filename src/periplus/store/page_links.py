@@ -6,19 +6,20 @@ See docs/decisions/0054 and 0065.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, groupby, islice, repeat
 from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from periplus.model.page import LINK_KINDS, POSITIONS
 from periplus.store.rows import LinkChanges, LinkKey, NewLinks, link_rows
-from periplus.store.statements import Dialect
+from periplus.store.statements import Dialect, PageKey, Row, Statements
 
 # Values that SQL picks by position have a fixed width per link, so that it need not scan: kinds and landmarks are
 # letters from `a` on (enough for 29 names); nofollow is 0 or 1, or NULL if no link has it. `words` is a JSON array of
 # anchors. A link with fragments or several occurrences is written as `TAB times SPACE fragments TAB anchor`: an anchor
 # never begins with white space, and a fragment contains no tab.
+LINKS_AT_ONCE = 10_000  # links deleted at a time
 LINKS_AT_MOST = 100  # per row: SQLite before 3.44 reads overflow pages again for each link
 FIRST_LETTER = ord("a")
 _LETTERS = bytes((FIRST_LETTER + code) % 256 for code in range(256))
@@ -70,6 +71,36 @@ def perhaps_with_fragments(dialect: Dialect) -> str:
 
 
 StoredLinks = dict[LinkKey, PageLink]
+
+
+def drop_links(statements: Statements, links: Iterable[Row]) -> int:
+    """Deletes links, given as (shard, source, target, kind, position, nofollow); returns how many existed."""
+    dropped, rest = 0, iter(sorted(links))
+    while lot := set(islice(rest, LINKS_AT_ONCE)):
+        before = statements.stored_links({link[:2] for link in lot})
+        after = {
+            page: {key: link for key, link in stored.items() if (*page, *key) not in lot}
+            for page, stored in before.items()
+        }
+        statements.store_links(after)
+        dropped += sum(len(stored) - len(after[page]) for page, stored in before.items())
+    return dropped
+
+
+def drop_targets(statements: Statements, pages: Mapping[PageKey, Set[int]]) -> None:
+    """Deletes links of pages. pages: the targets of these links, by page."""
+    stored = statements.stored_links(pages)
+    statements.store_links({
+        page: {key: link for key, link in links.items() if link.target not in pages[page]}
+        for page, links in stored.items()
+    })  # fmt: skip
+
+
+def move_links(statements: Statements, source: PageKey, target: PageKey) -> None:
+    """Moves the links of one page to another, which keeps its own different links."""
+    stored = statements.stored_links([source, target])
+    if stored[source]:
+        statements.store_links({target: stored[target] | stored[source], source: {}})
 
 
 def new_rows(page: NewLinks, now: float) -> Iterator[LinksRow[Sequence[int]]]:

@@ -81,6 +81,13 @@ class Answer:
     rows: Iterator[Values]
 
 
+class CollectionWriter(NamedTuple):
+    """A collection that nothing else changes. reader: its statements may also write, within a `transaction`."""
+
+    reader: CollectionReader
+    transaction: Callable[[], AbstractContextManager[object]]
+
+
 class LinkIndex(Protocol):
     """An index of a collection's links, visits and texts, perhaps older than the collection."""
 
@@ -234,14 +241,14 @@ class CollectionReader(Protocol):
         """
         conditions, values = page_conditions(where)
         if where.url:
-            condition, parameter = self._matching(where.url)
+            condition, parameter = self.matching(where.url)
             conditions, values = [*conditions, condition], [*values, parameter]
         order = order_by(table, table.order, self._dialect)
         find = f"{select(table, columns, conditions, order, self._dialect)} LIMIT ?"
         return self.stream(find, (*values, where.limit if where.limit >= 0 else NO_LIMIT))
 
-    def _matching(self, pattern: str) -> tuple[str, object]:
-        """Condition on a URL's text, and its parameter. Databases have no RE2: the URLs that match are listed first."""
+    def matching(self, pattern: str) -> tuple[str, object]:
+        """Condition on the text of a URL `u`, and its parameter. Databases have no RE2: matching URLs come first."""
         if _PLAIN.fullmatch(pattern):
             return f"{self._dialect.position}(u.text, ?) > 0", pattern
         texts = self.stream("SELECT u.id, u.text FROM url u")
@@ -324,6 +331,11 @@ class CollectionReader(Protocol):
     @abstractmethod
     def numbers(self, find: str, width: int) -> Iterator[Ints]:
         """Yields the rows of a statement without parameters on integers without NULL as int64[rows, width]."""
+
+    def make_tables(self, tables: Iterable[str]) -> None:
+        """Creates temporary tables for the statements of this reader. tables: see `Dialect.temporary`."""
+        for table in tables:
+            self.statements.change(self._dialect.temporary(table))
 
     @abstractmethod
     def plan(self, *, scans: bool) -> None:

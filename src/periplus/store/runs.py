@@ -241,7 +241,12 @@ def change_states(statements: Statements, run_id: int, rows: Iterable[Row]) -> N
         history = [row for first_seen, row in past if first_seen < started]
         statements.upsert("url_history", "url_id, run_id, reason, rule, status, depth", history)
     statements.update("url", "id, reason, rule, status", urls)
-    part, its_part = ("part, ", "0, ") if dialect.has_shards else ("", "")
+    add_tallies(statements, tallies)
+
+
+def add_tallies(statements: Statements, tallies: Mapping[str, int]) -> None:
+    """Adds changes to the counters of the collection: `known`, and `reason:...` by reason."""
+    part, its_part = ("part, ", "0, ") if statements.dialect.has_shards else ("", "")
     add = f"ON CONFLICT ({part}name) DO UPDATE SET value = tally.value + excluded.value"
     changes = [(name, change) for name, change in tallies.items() if change]
     statements.change_rows(f"INSERT INTO tally ({part}name, value) VALUES ({its_part}?, ?) {add}", changes)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import xxhash
 
@@ -17,15 +18,28 @@ from periplus.model.web import SiteKey
 from periplus.store.rows import LinkChanges
 from periplus.values import frozen
 
+if TYPE_CHECKING:
+    from periplus.store.page_links import StoredLinks
+
 T = TypeVar("T")
 Row = tuple[Any, ...]
+PageKey = tuple[int, int]  # (shard, id) of a page
 ID_WIDTH: Final = 21  # of a target in SQLite's page_links: a space, a sign and 19 digits
+_SQLITE_WORDS: Final = ("id INTEGER PRIMARY KEY", "INTEGER", "", "WITHOUT ROWID")
+_POSTGRES_WORDS: Final = (
+    "shard smallint NOT NULL, id bigint NOT NULL, PRIMARY KEY (id, shard)", "bigint", "shard smallint NOT NULL,", ""
+)  # fmt: skip
 SHARDS: Final = 256  # upper limit of concurrent merges; a smallint, and part of the stored format
 
 
 def shard_of(site: SiteKey) -> int:
     """Shard of PostgreSQL's tables that contains all rows of a site."""
     return xxhash.xxh3_64_intdigest(site.encode("utf-8", "surrogatepass")) % SHARDS
+
+
+@lru_cache(256)
+def _expand_keys(statement: str, has_shards: bool) -> str:
+    return re.sub(r"@(\w+\.)?", r"\1shard, \1" if has_shards else r"\1", statement)
 
 
 @frozen
@@ -75,6 +89,20 @@ class Dialect:
         """
         shards = range(SHARDS) if site is None else (shard_of(site),)
         return f"{table}.shard IN ({', '.join(map(str, shards))}) AND " if self.has_shards else ""
+
+    def expand_keys(self, statement: str) -> str:
+        """The statement with `@id` replaced by the columns of a row's key, and `@u.id` by those of table `u`."""
+        return _expand_keys(statement, self.has_shards)
+
+    def temporary(self, table: str) -> str:
+        """Statement that creates a temporary table.
+
+        table: its name and columns, with `{key}` for a key `id`, `{whole}` for the type of whole numbers, `{shard}`
+        before other keys, and `{by_key}` at the end of a table whose rows are stored in the order of its key.
+        """
+        key, whole, shard, by_key = _POSTGRES_WORDS if self.has_shards else _SQLITE_WORDS
+        columns = table.format(key=key, whole=whole, shard=shard, by_key=by_key)
+        return f"CREATE TEMP TABLE {self.expand_keys(columns)}"
 
     def list_value(self, values: Iterable[object]) -> object:
         """The parameter of the condition `among`."""
@@ -159,6 +187,12 @@ class Statements(Protocol):
 
     def enter_links(self, changes: LinkChanges) -> None:
         """Stores the link changes of a transaction."""
+
+    def stored_links(self, pages: Iterable[PageKey]) -> dict[PageKey, StoredLinks]:
+        """Stored links of pages. Raises StoreError if columns are inconsistent."""
+
+    def store_links(self, pages: Mapping[PageKey, StoredLinks]) -> None:
+        """Replaces the stored links of pages."""
 
 
 class Database(Protocol):

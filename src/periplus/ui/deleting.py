@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from periplus.api import deleting
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
 from periplus.api.homes import name_of
 from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
@@ -21,10 +21,10 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.text import plan_lines
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, now, place_of, state_of
+from periplus.ui.state import AppState, name_and_folder, now, place_read, state_of
 from periplus.ui.tables import RESERVED_NAMES, SCREENS
 from periplus.urls.canonical import url_id
-from periplus.values import fields_of
+from periplus.values import Place, fields_of
 
 MOST_PAGES = 3_000  # at once: their keys fit into a form; more than a table shows on a page
 READ_S = 5.0
@@ -35,22 +35,22 @@ SITES = 1_000  # offered by name; further ones are typed
 
 def delete(request: Request) -> Response:
     """With a choice in the address what it takes; without one the choices there are."""
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     asked = dict(request.query_params)
     filtered = asked.get("all") == "pages"  # then the rest of the address filters a table: `site` is a column of it
     deletion = deletion_of(
         {name: text for name, text in asked.items() if name in CHOICES} if filtered else asked,
-        _pages(request, folder, asked),
+        _pages(request, place, asked),
     )
     values: dict[str, object] = {"title": "Delete", "name": name, "deleted": asked.get("deleted", "")}
     if not (deletion.pages or deletion.site is not None or deletion.run):
-        with Collection(folder, time_limit_s=READ_S) as collection:
+        with open_collection(place, time_limit_s=READ_S) as collection:
             runs = [fields_of(run, "id kind started state fetched") for run in reversed(collection.runs())]
-        values |= {"plan": None, "runs": runs, "sites": _sites(request, folder)}
+        values |= {"plan": None, "runs": runs, "sites": _sites(request, place)}
         values["folder"] = deleting.folder_plan(place) if isinstance(place, Path) else None
         values["typed"] = name_of(place)
         return rendering.answer(request, "delete.html", values)
-    plan = deleting.plan(folder, deletion)
+    plan = deleting.plan(place, deletion)
     goes, stays = plan_lines(plan, deletion)
     values |= {
         "plan": plan,
@@ -76,7 +76,7 @@ def deletion_of(form: Mapping[str, str], pages: tuple[UrlId, ...]) -> Deletion:
     return Deletion(pages, site, run, links_to, again, not keep_pages)
 
 
-def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[UrlId, ...]:
+def _pages(request: Request, place: Place, asked: Mapping[str, str]) -> tuple[UrlId, ...]:
     """Those ticked in a table, or all that its filters leave."""
     chosen = [
         *map(_number, request.query_params.getlist("page")),
@@ -86,7 +86,7 @@ def _pages(request: Request, folder: Path, asked: Mapping[str, str]) -> tuple[Ur
         reserved = {*RESERVED_NAMES, *CHOICES, "all", "page", "deleted"}
         given = tuple((column, text) for column, text in asked.items() if column not in reserved and text)
         query = TableQuery((*SCREENS["pages"].fixed, *given), asked.get("q", "").strip(), (), 0, MOST_PAGES + 1)
-        rows = state_of(request).browser.page(folder, "pages", query, ("url",)).rows
+        rows = state_of(request).browser.page(place, "pages", query, ("url",)).rows
         chosen += [url_id(Url(str(row[0]))) for row in rows]
     if len(chosen) > MOST_PAGES:
         raise UsageError(
@@ -105,22 +105,23 @@ def _number(text: str) -> UrlId:
     return UrlId(value - (1 << 64) if value >= 1 << 63 else value)
 
 
-def _sites(request: Request, folder: Path) -> list[str]:
+def _sites(request: Request, place: Place) -> list[str]:
     query = TableQuery((), "", ("-pages_fetched",), 0, SITES)
-    page = state_of(request).browser.page(folder, "sites", query, ("name", "pages_fetched"))
+    page = state_of(request).browser.page(place, "sites", query, ("name", "pages_fetched"))
     return [str(row[0]) for row in page.rows]
 
 
 def take(request: Request) -> Response:
     """Deletes what the form names: at once, or by a job where it is much."""
     form = form_of(request)
-    name, folder, place = place_of(request)
+    name, place = place_read(request)
     if form.get("what") == "everything":
+        _, folder = name_and_folder(request)
         deleting.remove_collection(place, form.get("typed", "").strip())
         _call_off(state_of(request), folder)
         return RedirectResponse("/", 303)
     deletion = deletion_of(form, tuple(map(_number, form.get("pages", "").split())))
-    if deleting.count_urls(folder, deletion) <= deleting.BATCH:
+    if deleting.count_urls(place, deletion) <= deleting.BATCH:
         deleted = deleting.delete(place, deletion)
         return rendering.to_screen(name, f"delete?deleted={deleted.urls}")
     state_of(request).add_job(

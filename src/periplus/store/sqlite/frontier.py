@@ -33,13 +33,13 @@ from periplus.model.tables import any_of
 from periplus.model.visit import Purpose, Request
 from periplus.model.web import HostKey, SiteKey, Url
 from periplus.settings import Budget, Settings, Storage
-from periplus.store import notes, part_messages, runs
+from periplus.store import aliases, notes, part_messages, runs
 from periplus.store.crawl_reads import CrawlReads
 from periplus.store.ledger import HostRef
 from periplus.store.ledger_tables import forget_entries
-from periplus.store.sqlite import aliases, reading, schema
+from periplus.store.sqlite import reading, schema
 from periplus.store.sqlite import runs as folder_runs
-from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
+from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, alias_ledger, stored_bodies
 from periplus.store.statements import Statements
 from periplus.store.url_state import (
     BARRIER_POLL_S,
@@ -418,11 +418,10 @@ class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
     # reading ---------------------------------------------------------------------------------------------------------
 
     def merge_aliases(self) -> int:
-        mergers = aliases.alias_mergers(self._connection)
+        mergers, shards = aliases.alias_mergers(self._statements)
         if mergers:
             with self._transaction() as ledger:
-                for merger in mergers:
-                    aliases.merge(self._connection, ledger, merger)
+                aliases.Reapplication(ledger, 0.0).merge(mergers, shards)
         return len(mergers)
 
     def visits(self, after: int, *, texts: bool = False) -> Iterator[PageVisit]:
@@ -485,11 +484,15 @@ class FolderHome(runs.HomeRecords):
         if self._is_new:
             schema.create(self._folder)
         else:
-            aliases.reapply(self._folder, rules_of(rules), rules_key(rules), now)
+            with self.alias_ledger() as ledger:
+                aliases.reapply(ledger, rules_of(rules), rules_key(rules), now)
         return not self._is_new
 
     def rules_text(self) -> str:
         return ""
+
+    def alias_ledger(self) -> AbstractContextManager[FolderLedger]:
+        return alias_ledger(self._folder)
 
     def read(self, action: Callable[[Statements], T]) -> T:
         with reading.open_reader(self._folder) as connection:
@@ -520,7 +523,8 @@ class FolderHome(runs.HomeRecords):
         return SqliteCrawlStore(self._folder, run_id, settings.budget, settings.storage)
 
     def ask_again(self, now: float, *, due_only: bool) -> int:
-        aliases.part_aliases(self._folder, now)
+        with self.alias_ledger() as ledger:
+            aliases.Reapplication(ledger, now).part_aliases()
         return ask_again(self._folder, now, due_only=due_only)
 
     def discard(self) -> bool:

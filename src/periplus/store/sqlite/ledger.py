@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 
 from periplus.model.frontier import Batch, Candidate, Completion, HostState, SideRequest
-from periplus.model.visit import CHECKS, Fetched, Reason
+from periplus.model.visit import CHECKS, Fetched
 from periplus.model.web import HostKey, SiteKey
 from periplus.settings import Storage
 from periplus.store import checks
@@ -16,8 +18,10 @@ from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAG
 from periplus.store.ledger import HostRef, Ledger, Sums, brings_content
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.rows import PackedBody, pack_completion
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements
+from periplus.store.statements import PageKey
 from periplus.urls.hosts import WebPart
 
 
@@ -124,19 +128,19 @@ class FolderLedger:
 
     def __init__(self, connection: sqlite3.Connection, run_id: int, part: WebPart | None = None) -> None:
         self._connection, self._run_id, self._part = connection, run_id, part
-        self._statements = SqliteStatements(connection)
+        self.statements = SqliteStatements(connection)
         self._hosts: dict[HostKey, HostRef] = {}
-        self._sums = Sums()
+        self.sums = Sums()
         self._first_seq = self._seq = 0  # of queue entries
 
     def open(self) -> None:
-        self._sums = Sums()
+        self.sums = Sums()
         self._hosts = {}  # new hosts may be lost in a rolled-back transaction
         row = self._connection.execute("SELECT value FROM meta WHERE name = 'seq'").fetchone()
         self._seq = self._first_seq = int(row[0])
 
     def close(self) -> None:
-        connection, sums = self._connection, self._sums
+        connection, sums = self._connection, self.sums
         pending = [(change, host.id) for host, change in sums.pending.items() if change]
         connection.executemany("UPDATE host SET pending = pending + ? WHERE id = ?", pending)
         fetched = [(count, host.id) for host, count in sums.fetched.items()]
@@ -192,41 +196,13 @@ class FolderLedger:
         self._write(tables)
         return fresh
 
-    def restate(self, url_id: int, reason: Reason, rule: str) -> None:
-        """Sets a URL's reason. The caller updates its queue entry."""
-        before = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
-        self._connection.execute("UPDATE url SET reason = ?, rule = ? WHERE id = ?", (reason.value, rule, url_id))
-        self._sums.tallies["reason:" + before] -= 1
-        self._sums.tallies["reason:" + reason.value] += 1
-
-    def await_again(self, url_ids: Sequence[int]) -> None:
-        """Queues waiting URLs that have no queue entry."""
+    def await_again(self, pages: Sequence[PageKey]) -> None:
         tables = self._tables(0.0)
-        tables.load((0, url_id) for url_id in url_ids)
-        for url_id in url_ids:
-            tables.ledger.await_again(tables.ledger.urls[url_id])
+        tables.await_again(pages)
         self._write(tables)
 
-    def clear_lists(self) -> None:
-        """Removes pages from the queue that are no longer waiting."""
-        stale = (
-            "FROM queue WHERE purpose = 'page' AND url_id <> 0 AND url_id NOT IN (SELECT id"
-            " FROM url WHERE reason = 'waiting')"
-        )
-        hosts = self._connection.execute(f"SELECT host_id, count(*) {stale} GROUP BY host_id").fetchall()
-        for host_id, entries in hosts:
-            self._sums.pending[HostRef(0, host_id)] -= entries
-        self._connection.execute(f"DELETE {stale}")
-
-    def forget_url(self, url_id: int) -> None:
-        """Deletes a URL that was never seen. `clear_lists` deletes its queue entry."""
-        reason = self._connection.execute("SELECT reason FROM url WHERE id = ?", (url_id,)).fetchone()[0]
-        self._connection.execute("DELETE FROM url WHERE id = ?", (url_id,))
-        self._sums.tallies["known"] -= 1
-        self._sums.tallies["reason:" + reason] -= 1
-
     def _tables(self, now: float) -> LedgerTables:
-        return LedgerTables(self._statements, Ledger(self._run_id, now, self._sums, self._part))
+        return LedgerTables(self.statements, Ledger(self._run_id, now, self.sums, self._part))
 
     def _write(self, tables: LedgerTables) -> None:
         self._seq = tables.write(first_seq=self._seq)
@@ -273,7 +249,7 @@ class FolderLedger:
             self._find_hosts(dict(fresh))
 
     def _find_hosts(self, keys: Iterable[HostKey]) -> None:
-        for key, host_id in self._statements.at("key, id", "host", "key", [(0, key) for key in keys]):
+        for key, host_id in self.statements.at("key, id", "host", "key", [(0, key) for key in keys]):
             self._hosts[HostKey(key)] = HostRef(0, host_id)
 
     def _write_host_states(self, tables: LedgerTables, states: Sequence[HostState]) -> None:
@@ -294,6 +270,16 @@ class FolderLedger:
             for state in states
         ]  # fmt: skip
         self._connection.executemany(update, paces)
+
+
+@contextlib.contextmanager
+def alias_ledger(folder: Path) -> Iterator[FolderLedger]:
+    """See `model.ports.CrawlHome.alias_ledger`."""
+    with schema.writing(folder) as connection:
+        ledger = FolderLedger(connection, 0)
+        ledger.open()
+        yield ledger
+        ledger.close()
 
 
 def stored_bodies(

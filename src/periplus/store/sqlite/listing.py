@@ -6,6 +6,7 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
 from time import thread_time
@@ -17,8 +18,8 @@ from periplus.model.tables import LINKS, Table
 from periplus.model.web import Url, UrlId
 from periplus.store import crawl_reads
 from periplus.store.bodies import BodyCodec
-from periplus.store.reader import ROWS_AT_ONCE, Activity, Answer, CollectionReader
-from periplus.store.sqlite import page_links, reading
+from periplus.store.reader import ROWS_AT_ONCE, Activity, Answer, CollectionReader, CollectionWriter
+from periplus.store.sqlite import page_links, reading, schema
 from periplus.store.sqlite.reading import rows
 from periplus.store.sqlite.runs import contents
 from periplus.store.sqlite.schema import SqliteStatements
@@ -92,6 +93,10 @@ class SqliteReader(CollectionReader):
 
         return number_blocks(self.connection.execute(find), width)
 
+    def make_tables(self, tables: Iterable[str]) -> None:
+        self.connection.execute("PRAGMA query_only = OFF")  # a read-only connection cannot create a temporary table
+        super().make_tables(tables)
+
     def plan(self, *, scans: bool) -> None:
         """Plans of SQLite depend on statements alone."""
 
@@ -103,6 +108,25 @@ class SqliteReader(CollectionReader):
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
         raise NotImplementedError  # a folder stores all bodies in its database
+
+
+@contextlib.contextmanager
+def writer(folder: Path) -> Iterator[CollectionWriter]:
+    """Opens a collection that no crawl uses, for changes that leave no traces of deleted rows. Raises NoCollection,
+    StoreError.
+    """
+    with contextlib.closing(schema.connect(folder)) as connection, contextlib.closing(schema.WriteLock(folder)) as lock:
+        connection.execute("PRAGMA temp_store = FILE")  # for large sites
+        connection.execute("PRAGMA secure_delete = ON")
+        yield CollectionWriter(SqliteReader(connection, folder), partial(lock.transaction, connection))
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # removes deleted rows from the log
+
+
+def shrink(folder: Path) -> None:
+    """Rewrites the file to free the space of deleted rows. No process may be using the collection."""
+    with contextlib.closing(schema.connect(folder)) as connection:
+        connection.execute("VACUUM")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _size(path: Path) -> int:

@@ -154,30 +154,6 @@ def replace(connection: sqlite3.Connection, source: int, links: Iterable[PageLin
     insert(connection, rows_of(source, links))
 
 
-def move(connection: sqlite3.Connection, source: int, target: int) -> None:
-    """Moves the links of one page to another, which keeps its own different links."""
-    moved = of_page(connection, source)
-    if moved:
-        replace(connection, target, (of_page(connection, target) | moved).values())
-        connection.execute("DELETE FROM page_links WHERE source = ?", (source,))
-
-
-def drop(connection: sqlite3.Connection, source: int, targets: frozenset[int]) -> None:
-    """Deletes a page's links to these URLs."""
-    replace(connection, source, [link for link in of_page(connection, source).values() if link.target not in targets])
-
-
-def drop_links(connection: sqlite3.Connection, keys: Iterable[tuple[int, LinkKey]]) -> int:
-    """Deletes links, given as (page, link); returns how many existed."""
-    dropped = 0
-    for source, of_source in groupby(sorted(keys), itemgetter(0)):
-        links = of_page(connection, source)
-        gone = {key for _, key in of_source} & links.keys()
-        replace(connection, source, [link for key, link in links.items() if key not in gone])
-        dropped += len(gone)
-    return dropped
-
-
 def fill(connection: sqlite3.Connection, rows: Iterable[Row]) -> None:
     """Inserts rows of LINK_COLUMNS, grouped by page, into an empty table."""
     for source, of_source in groupby(rows, itemgetter(0)):

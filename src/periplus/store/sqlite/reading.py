@@ -8,7 +8,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 from periplus.children import process_lives
@@ -17,15 +16,13 @@ from periplus.model.page import LinkKind, Position
 from periplus.model.tables import VIEWS
 from periplus.model.visit import Purpose, Reason
 from periplus.store.page_links import FIRST_LETTER
-from periplus.store.reader import ROWS_AT_ONCE, Answer, matches
+from periplus.store.reader import ROWS_AT_ONCE, Answer
 from periplus.store.sqlite import schema
 
 # Functions on a read-only connection. A crawl may be running: each statement sees a consistent state, and `snapshot`
 # gives several statements the same one.
 
 Connection = sqlite3.Connection  # alias for packages that must not import sqlite3
-Follow = Callable[[Connection], AbstractContextManager[object]]
-"""Context for each transaction of a change, given its connection; makes a database follow at its end."""
 # SQLite's primary error codes for a damaged file
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
 LIMIT_STEPS = 20_000  # SQLite steps between two checks of the CPU time: about 2 ms
@@ -57,8 +54,6 @@ _ALLOWED_ACTIONS = frozenset(
 _PRAGMAS = frozenset(
     {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "database_list", "function_list"}
 )
-# matches: a regular expression may never end, and no limit stops it
-_DENIED_FUNCTIONS = frozenset({"load_extension", "matches"})
 # seven columns as in a Netscape cookie file. Newer releases of Firefox store milliseconds
 _COOKIES = """SELECT host, iif(host LIKE '.%', 'TRUE', 'FALSE'), path, iif(isSecure, 'TRUE', 'FALSE'),
     iif(expiry > 100000000000, expiry / 1000, expiry), name, value FROM moz_cookies"""
@@ -69,9 +64,7 @@ def connect(folder: Path) -> sqlite3.Connection:
 
     Sorts use temporary files, so that a long list needs little memory. Raises NoCollection, StoreError.
     """
-    connection = schema.connect(folder, read_only=True)
-    connection.create_function("matches", 2, matches, deterministic=True)
-    return connection
+    return schema.connect(folder, read_only=True)
 
 
 @contextlib.contextmanager
@@ -312,7 +305,7 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
         return sqlite3.SQLITE_DENY
     if action == sqlite3.SQLITE_PRAGMA and (first not in _PRAGMAS):
         return sqlite3.SQLITE_DENY
-    if action == sqlite3.SQLITE_FUNCTION and second in _DENIED_FUNCTIONS:
+    if action == sqlite3.SQLITE_FUNCTION and second == "load_extension":
         return sqlite3.SQLITE_DENY
     return sqlite3.SQLITE_OK
 

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -19,9 +19,10 @@ from periplus.features import stored_tables
 from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
 from periplus.store import changes
+from periplus.store.page_links import StoredLinks
 from periplus.store.rows import LinkChanges
 from periplus.store.sqlite import page_links
-from periplus.store.statements import SQLITE, Row
+from periplus.store.statements import SQLITE, PageKey, Row
 from periplus.store.url_state import FIELDS
 from periplus.store.views import CREATE_VIEWS
 
@@ -421,6 +422,13 @@ class SqliteStatements:
 
     def enter_links(self, changes: LinkChanges) -> None:
         page_links.enter(self.connection, changes)
+
+    def stored_links(self, pages: Iterable[PageKey]) -> dict[PageKey, StoredLinks]:
+        return {page: page_links.of_page(self.connection, page[1]) for page in pages}
+
+    def store_links(self, pages: Mapping[PageKey, StoredLinks]) -> None:
+        for (_, source), links in pages.items():
+            page_links.replace(self.connection, source, links.values())
 
 
 @cache
