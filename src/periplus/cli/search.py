@@ -147,7 +147,7 @@ def _like(
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")
     if vectors is not None and reader is not None:
-        embedding.ensure_vectors(reader.folder, vectors, _rows_read)
+        embedding.ensure_vectors(reader.place, vectors, _rows_read)
         if not like and not embed_with:
             raise UsageError("--vectors needs a query vector: --like VECTOR, or --embed-with COMMAND")
     if embed_with:
