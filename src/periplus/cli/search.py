@@ -13,7 +13,6 @@ import click
 
 from periplus.cli.options import (
     FILE,
-    collection_folder,
     collection_option,
     collections_option,
     columns_of,
@@ -173,9 +172,7 @@ def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     or crawled with --no-index. For a database with index=PLACE in its address, the index and --vectors are stored there
     and shared by all machines.
     """
-    from periplus.api.collection import Collection
-
-    with Collection(collection_folder(collection)) as reader:
+    with opened_collection(collection) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
         if vectors is not None:
             note = reader.take_vectors(vectors, _rows_read)
