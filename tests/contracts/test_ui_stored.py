@@ -35,7 +35,7 @@ HOME = "https://e.org/"
 ANSWERS = {HOME: page("Home", "/a", "/gone"), "https://e.org/a": page("Pilots", "/"), "https://e.org/gone": 404}
 SCREENS = ("live", "t/pages", "t/links", "t/issues", "map", "site", "search?q=pilots", "settings", "topics", "portals",
     "page?url=https://e.org/a", "compare", "t/sites", "t/faults", "graph")  # fmt: skip
-COPIED = ("search", "topics", "portals", "graph")  # are read from the local copy of a database
+COPIED = ("topics", "portals", "graph")  # are read from the local copy of a database
 
 
 @pytest.fixture
