@@ -85,7 +85,7 @@ class PublishedPages(NamedTuple):
         start, length = self.places[row].tolist()
         return None if length < 0 else self.parts[start : start + length].tobytes()
 
-    def marked(self, page: PageBlocks) -> PageBlocks:
+    def with_marks(self, page: PageBlocks) -> PageBlocks:
         """The page with its marks if it is still as it was indexed, else without."""
         row = int(np.searchsorted(self.ids, page.url_id))
         is_same = self.ids[row : row + 1] == page.url_id and self.stamps[row] == changes.stamp_of_page(page)
@@ -354,7 +354,7 @@ class SearchedDatabase(SearchedPlace):
     def __init__(self, name: str, shared: SharedIndex, reader: CollectionReader, note: str) -> None:
         """note: returned by `catch_up`. Raises StoreError."""
         super().__init__(name, shared.address.text, shared.folder, reader)
-        self._shared, self._note, reader.marked = shared, note, read_pages(self.folder / index.FOLDER).marked
+        self._shared, self._note, reader.with_marks = shared, note, read_pages(self.folder / index.FOLDER).with_marks
 
     def catch_up(self, now: float, watch: search_index.Watch) -> str:
         return self._note

@@ -266,7 +266,9 @@ def test_without_a_shared_index_a_search_finds_what_the_folder_finds_and_copies_
     assert [hit.url for hit in asked(address.text)[3].hits if hit.title == "Anew"] == [words[0]]
     assert set(indexed) == {words[0]}, "other pages are not read again"
     with periplus.open(address.text) as collection:
-        assert collection.search("depth:..1 lights").total == periplus.search(tmp_path / "here", "depth:..1 lights").total
+        assert (
+            collection.search("depth:..1 lights").total == periplus.search(tmp_path / "here", "depth:..1 lights").total
+        )
 
 
 def set_apart(result):
@@ -472,7 +474,9 @@ def test_a_damaged_file_is_never_opened(shared, reader, tmp_path, monkeypatch):
     for machine in ("two", "three"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
         assert pages_of(asked(shared.text)) == pages_of(made)
-    assert local_files(tmp_path, "two")[0] != [] and local_files(tmp_path, "three")[0] == [], "the second published its own"
+    assert local_files(tmp_path, "two")[0] != [] and local_files(tmp_path, "three")[0] == [], (
+        "the second published its own"
+    )
 
 
 def test_a_recreated_collection_has_another_index(shared, reader):

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -138,7 +138,9 @@ def brought_up(place: Place, anew: bool, watch: Watch) -> str:
     try:
         is_whole = catch_up(place, watch, anew=anew)
     except IndexBusy:
-        raise StoreError(f"another process is indexing {home_of(place)}: a crawl, or a search. Wait for its end.") from None
+        raise StoreError(
+            f"another process is indexing {home_of(place)}: a crawl, or a search. Wait for its end."
+        ) from None
     return (
         f"{waiting} pages and changes were indexed"
         if is_whole and waiting

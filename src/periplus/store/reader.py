@@ -102,7 +102,7 @@ class CollectionReader(Protocol):
 
     statements: Statements
     codec: BodyCodec
-    marked: Callable[[PageBlocks], PageBlocks] | None = None
+    with_marks: Callable[[PageBlocks], PageBlocks] | None = None
     """Adds the marks of a page's blocks that are not stored in the collection."""
 
     @abstractmethod
@@ -275,7 +275,7 @@ class CollectionReader(Protocol):
 
     def _page_of(self, row: Values) -> PageBlocks:
         page = page_of(row, self.codec)
-        return self.marked(page) if self.marked else page
+        return self.with_marks(page) if self.with_marks else page
 
     def site_blocks(self, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
         """Streams the site's pages by id. most: maximum pages, -1: all; the first ids (hashes) are a random sample."""

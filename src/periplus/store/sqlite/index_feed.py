@@ -30,8 +30,8 @@ CREATE TABLE page (url_id INTEGER PRIMARY KEY, stamp INTEGER NOT NULL, body_id I
 {changes.FEED_TABLES}PRAGMA user_version = {_FORMAT};
 """
 _STAMPS = "SELECT p.url_id, p.fetched, p.body_id, u.reason FROM page p JOIN url u ON u.id = p.url_id"
-_GONE = "url_id NOT IN (SELECT url_id FROM temp.stored)"
-_CHANGED = "SELECT s.* FROM temp.stored s LEFT JOIN page p ON p.url_id = s.url_id WHERE p.stamp IS NOT s.stamp"
+_MISSING = "url_id NOT IN (SELECT url_id FROM temp.stored)"
+_DIFFERENCES = "SELECT s.* FROM temp.stored s LEFT JOIN page p ON p.url_id = s.url_id WHERE p.stamp IS NOT s.stamp"
 
 
 class IndexFeed:
@@ -78,7 +78,7 @@ class DatabaseFeed(IndexFeed):
     ) -> None:
         super().__init__(folder, reader, records)
         self._version = version
-        reader.marked = self.marked
+        reader.with_marks = self.with_marks
 
     def is_current(self) -> bool:
         return note(self.records.statements, "version") == self._version()
@@ -103,14 +103,14 @@ class DatabaseFeed(IndexFeed):
                 if note(records, "collection") != key:  # its sites have other numbers
                     for table in ("evidence", "change", "follower", "page"):
                         records.change(f"DELETE FROM {table}")
-                differ = f"SELECT url_id FROM page WHERE {_GONE} UNION SELECT url_id FROM ({_CHANGED})"
+                differ = f"SELECT url_id FROM page WHERE {_MISSING} UNION SELECT url_id FROM ({_DIFFERENCES})"
                 changes.note_from(records, differ)
-                records.change(f"DELETE FROM page WHERE {_GONE}")
-                records.change(f"INSERT OR REPLACE INTO page (url_id, stamp, body_id) {_CHANGED}")
+                records.change(f"DELETE FROM page WHERE {_MISSING}")
+                records.change(f"INSERT OR REPLACE INTO page (url_id, stamp, body_id) {_DIFFERENCES}")
                 for name, value in notes.items():
                     put_note(records, name, value)
 
-    def marked(self, page: PageBlocks) -> PageBlocks:
+    def with_marks(self, page: PageBlocks) -> PageBlocks:
         """The page with its marks if it is still as it was marked, else without."""
         find = "SELECT parts FROM page WHERE url_id = ? AND stamp = ? AND parts IS NOT NULL"
         rows = self.records.statements.rows(find, (page.url_id, changes.stamp_of_page(page)))
