@@ -8,13 +8,14 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from periplus.api.homes import address_of_copy, home_of, open_reader, shared_index
+from periplus.api.homes import cache_folder, home_of, open_reader, shared_index
 from periplus.errors import StoreError, UsageError
 from periplus.model.search import VectorNote
 from periplus.model.web import UrlId
 from periplus.retrieval import vectors
 from periplus.retrieval.query import asked_words, parse
 from periplus.retrieval.vectors import parse_vector
+from periplus.values import Place
 
 EMBED_S = 60.0  # time limit of the command: loading a model of some gigabytes takes about ten seconds
 BATCH_ROWS = 10_000  # pages per lookup
@@ -22,52 +23,50 @@ BATCH_ROWS = 10_000  # pages per lookup
 Embed = Callable[[str], list[float]]
 
 
-def import_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+def import_vectors(place: Place, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
     """Replaces the collection's vectors by those in a file; also publishes them for a collection in a database whose
     readers share an index. watch: called with the number of rows read.
 
     Raises UsageError for an invalid file or one without pages of the collection, NoCollection, StoreError.
     """
-    shared = shared_index(folder)
+    shared = shared_index(place)
     if shared is None:
-        return _import_vectors(folder, path, watch)
+        return _import_vectors(place, path, watch)
     with shared.publishing(vectors.FOLDER) as publish:
         if publish is None:
-            raise StoreError(
-                f"another process is importing vectors of {home_of(address_of_copy(folder))}: wait for its end"
-            )
-        note = _import_vectors(folder, path, watch)
+            raise StoreError(f"another process is importing vectors of {home_of(place)}: wait for its end")
+        note = _import_vectors(place, path, watch)
         publish()
     return note
 
 
-def require_place(folder: Path) -> None:
-    """Raises UsageError for a copy without shared index: vectors stored in it would be lost."""
-    if address_of_copy(folder) and shared_index(folder) is None:
+def require_place(place: Place) -> None:
+    """Raises UsageError for a database without shared index: vectors stored in the cache would be lost."""
+    if isinstance(place, str) and shared_index(place) is None:
         raise UsageError(
             "vectors of a collection in a database are stored with its shared index, whose place is not set: add "
             "index=PLACE to the address, a folder or URL (s3://bucket/folder) that all readers reach"
         )
 
 
-def _import_vectors(folder: Path, path: Path, watch: Callable[[int], None]) -> VectorNote:
-    with open_reader(folder) as reader:
+def _import_vectors(place: Place, path: Path, watch: Callable[[int], None]) -> VectorNote:
+    with open_reader(place) as reader:
 
         def present(pages: Sequence[UrlId]) -> int:
             parts = (pages[start : start + BATCH_ROWS] for start in range(0, len(pages), BATCH_ROWS))
             return sum(1 for part in parts for brief in reader.briefs(part) if brief.media_type)
 
-        return vectors.take_in(folder, path, present, watch)
+        return vectors.take_in(cache_folder(place), path, present, watch)
 
 
-def ensure_vectors(folder: Path, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
+def ensure_vectors(place: Place, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
     """Like `import_vectors`, unless the collection already has the vectors of this file."""
-    if shared := shared_index(folder):
+    if shared := shared_index(place):
         shared.take_over_vectors()
-    has = vectors.open_vectors(folder)
+    has = vectors.open_vectors(cache_folder(place))
     if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
         return has.note
-    return import_vectors(folder, path, watch)
+    return import_vectors(place, path, watch)
 
 
 def read_vector(text: str) -> list[float]:

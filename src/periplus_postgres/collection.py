@@ -55,10 +55,10 @@ class DatabaseCollection(Collection):
 
     @contextlib.contextmanager
     def _opened_search(self) -> Iterator[Search]:
-        """If readers share an index, it is searched without making a copy."""
+        """With the index that readers share, which may be published anew between two searches."""
         from periplus.api.searching import open_search
 
-        with open_search({"": self._text}, self._limit_s, lambda place: self.folder) as search:
+        with open_search({"": self._text}, self._limit_s) as search:
             yield search
 
 

@@ -52,10 +52,12 @@ def is_shared(place: str) -> bool:
 @contextlib.contextmanager
 def publishing(address: Address, what: str) -> Iterator[Callable[[], bool] | None]:
     """Takes the lock for publishing `what`. Yields None if another process has it, else a function that checks whether
-    the lock is still held. The server releases it when the connection of a dead process ends. Raises UsageError,
-    StoreError.
+    the lock is still held. The server releases it when the connection of a dead process ends. Stores the place in the
+    address, if the user may. Raises UsageError, StoreError.
     """
     with contextlib.closing(connect(address)) as connection:
+        with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+            remember(connection, address.index)
         lock = (schema.LOCK_INDEX, lock_number(f"{address.collection} {what}"))
         with try_lock(connection, lock) as is_held:
 

@@ -30,7 +30,7 @@ from periplus_postgres.connection import Connection
 # - `link` is a view in both; the targets of `page_links` are an array of ids.
 # - `body.data`: compressed bytes, empty if they are in a segment: (segment, start, length).
 # - A worker is alive until `lease_until` by the database's clock; its process is only checked on its own `machine`.
-# - The search index and its state exist only in folders: no `change`, `follower`, `evidence`.
+# - The search index and its state are in files (store/sqlite/index_feed.py): no `change`, `follower`, `evidence`.
 
 # keys of our advisory locks are (FIRST_LOCK + kind, number), to avoid conflicts with other programs
 FIRST_LOCK: Final = 0x7065

@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -19,29 +19,27 @@ import numpy as np
 from xxhash import xxh3_64_hexdigest
 
 from periplus.api import search_index
-from periplus.api.homes import SearchedCollection, folder_of, open_reader
-from periplus.api.searching import pages_in, pages_with, stored_pages, stored_urls
+from periplus.api.homes import SearchedCollection, open_reader
+from periplus.api.searching import SearchedPlace, pages_in
 from periplus.children import Parent
 from periplus.errors import StoreError
 from periplus.model.arrays import Ints, Unsigned8
 from periplus.model.ports import RunRecord
-from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.wording import utc
 from periplus.retrieval import index, vectors
 from periplus.retrieval.index import IndexState, read_state
-from periplus.settings import SETTINGS_FILE
 from periplus.store import changes
 from periplus.store.bodies import unpack_parts
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.listing import SqliteReader
-from periplus.store.sqlite.runs import run_records
-from periplus.store.sqlite.schema import WriteLock, file_number
+from periplus.store.sqlite.index_feed import DatabaseFeed, open_records
+from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
-from periplus_postgres import index_place
+from periplus_postgres import index_place, schema
 from periplus_postgres.address import Address, address_of
+from periplus_postgres.connection import connect
 from periplus_postgres.copies import cache_folder
+from periplus_postgres.copying import versions
 from periplus_postgres.published import (
     PublishedFile,
     PublishedSet,
@@ -52,10 +50,11 @@ from periplus_postgres.published import (
     text_of,
 )
 from periplus_postgres.segments import object_storage
+from periplus_postgres.statements import PostgresStatements
 
 # docs/decisions/0063. A published index consists of the engine's files, the ranks, and PAGES: for each page the stamp
-# under which it was indexed, and its content marks. It is built from the publisher's copy of the collection. A reader
-# needs no copy (docs/decisions/0069): the files are in a folder of their own, and PAGES are read by row.
+# under which it was indexed, and its content marks. It is built in the publisher's cache folder. The files of a reader
+# are in SHARED below that folder, and PAGES are read by row (docs/decisions/0069).
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +63,7 @@ RECORD = "published.json"  # next to the files: identifies the published set
 TRIES = 3  # attempts to download a set that is replaced during the download
 INDEX = f"index-{index.VERSION}.4"  # set name with the versions of the index and of PAGES
 VECTORS = "vectors"
+SHARED = "shared"  # folder of the published files that a reader uses
 ROUND_S = 20.0  # least time between two publications during a crawl
 REST = 4  # pause in multiples of a round's duration: each round scans all tables
 LEAVE_S = 10.0  # longest wait at the end for another indexing process; the next search adds what it lacks
@@ -85,15 +85,17 @@ class PublishedPages(NamedTuple):
         start, length = self.places[row].tolist()
         return None if length < 0 else self.parts[start : start + length].tobytes()
 
-    def rows(self, pages: Sequence[UrlId]) -> dict[UrlId, int]:
-        """Row of each page; unknown pages are left out."""
-        rows = np.searchsorted(self.ids, pages).tolist()
-        return {url_id: row for url_id, row in zip(pages, rows, strict=True) if self.ids[row : row + 1] == url_id}
+    def with_marks(self, page: PageBlocks) -> PageBlocks:
+        """The page with its marks if it is still as it was indexed, else without."""
+        row = int(np.searchsorted(self.ids, page.url_id))
+        is_same = self.ids[row : row + 1] == page.url_id and self.stamps[row] == changes.stamp_of_page(page)
+        parts = self.parts_at(row) if is_same else None
+        return page._replace(parts=None if parts is None else unpack_parts(parts))
 
 
 @frozen
 class SharedIndex:
-    """folder: local copy of the collection; place: shared folder or URL."""
+    """folder: for local files; place: shared folder or URL."""
 
     folder: Path
     address: Address
@@ -122,11 +124,26 @@ class SharedIndex:
         take_over_vectors(self)
 
 
-def index_of_copy(place: str, folder: Path) -> SharedIndex | None:
-    """The shared index of a copy; None if nothing is shared."""
-    with reading.open_reader(folder) as connection:
-        where = SqliteReader(connection).note("index")
-    return SharedIndex(folder, address_of(place), where) if where else None
+def shared_index(place: str) -> SharedIndex | None:
+    """See `periplus.api.homes.CollectionStore.shared_index`."""
+    address = address_of(place)
+    with contextlib.closing(connect(address)) as connection:
+        schema.check(connection, address.collection)
+        where = address.index or index_place.place_of_index(connection)
+    return SharedIndex(cache_folder(address), address, where) if where else None
+
+
+@contextlib.contextmanager
+def index_feed(place: str, reader: CollectionReader | None) -> Iterator[DatabaseFeed]:
+    """See `periplus.api.homes.CollectionStore.index_feed`."""
+    folder = cache_folder(place)
+    with index.translate_errors(folder):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        source = reader or held.enter_context(open_reader(place))
+        assert isinstance(source.statements, PostgresStatements)
+        connection, records = source.statements.connection, held.enter_context(open_records(folder))
+        yield DatabaseFeed(folder, source, records, lambda: versions(connection)[0])
 
 
 def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
@@ -156,7 +173,7 @@ def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked
 
 
 def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
-    """Publishes the index of the copy unless it equals the downloaded one. Requires the right to publish and the index
+    """Publishes the index of the cache folder unless that is published. Requires the right to publish and the index
     writer lock. Raises StoreError.
     """
     folder, where = shared.folder, shared.folder / index.FOLDER
@@ -171,12 +188,12 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
                 return
             there = {file.name: file for file in earlier.files if file.name.endswith(index_place.SEGMENT_ENDINGS)}
         files = {name: there.get(name, path) for name, path in index_place.linked_files(folder, linked).items()}
-        with reading.moment(folder) as connection:
-            place = changes.place_of(SqliteReader(connection).statements, changes.INDEX)
+        with open_records(folder) as records, records.snapshot():
+            place = changes.place_of(records.statements, changes.INDEX)
             if place is None or state.position < place.position:
                 return
-            unseen = _write_pages(linked, changes.indexed_pages(SqliteReader(connection), place))
-            as_of, read = SqliteReader(connection).note("as_of") or "0", pages_read(run_records(connection))
+            unseen = _write_pages(linked, changes.indexed_pages(records, place))
+            as_of, read = records.note("as_of"), int(records.note("read"))
         publication = publish(
             storage,
             shared.name(INDEX),
@@ -195,7 +212,7 @@ def publish_index(shared: SharedIndex, still_alone: StillAlone) -> None:
 
 @contextlib.contextmanager
 def _arriving(folder: Path, what: str) -> Iterator[Path]:
-    """An empty temporary folder in the copy for incoming files."""
+    """An empty temporary folder for incoming files."""
     arrived = folder / f"{what}.part"
     with index.translate_errors(folder):
         shutil.rmtree(arrived, ignore_errors=True)
@@ -303,7 +320,7 @@ def _is_here(where: Path, publication: PublishedSet) -> bool:
 
 
 def take_over_vectors(shared: SharedIndex) -> None:
-    """Downloads the published vectors into the copy if they differ. Raises StoreError."""
+    """Downloads the published vectors into the cache folder if they differ. Raises StoreError."""
     where = shared.folder / vectors.FOLDER
     with contextlib.closing(object_storage(shared.place)) as storage:
         publication, has = current_set(storage, shared.name(VECTORS)), _record(where)
@@ -317,7 +334,7 @@ def take_over_vectors(shared: SharedIndex) -> None:
 
 
 def publish_vectors(shared: SharedIndex, still_alone: StillAlone) -> None:
-    """Publishes the vectors of the copy. Raises StoreError."""
+    """Publishes the vectors of the cache folder. Raises StoreError."""
     where = shared.folder / vectors.FOLDER
     with contextlib.closing(object_storage(shared.place)) as storage:
         publication = publish(
@@ -331,40 +348,16 @@ def publish_vectors(shared: SharedIndex, still_alone: StillAlone) -> None:
     (where / RECORD).write_bytes(text_of(publication))
 
 
-class SearchedDatabase:
-    """See SearchedCollection. Searches a collection in a database with its shared index; reads only the pages that are
-    shown from the database. docs/decisions/0069.
-    """
+class SearchedDatabase(SearchedPlace):
+    """Searches a collection in a database with its shared index. docs/decisions/0069."""
 
     def __init__(self, name: str, shared: SharedIndex, reader: CollectionReader, note: str) -> None:
         """note: returned by `catch_up`. Raises StoreError."""
-        self.name, self.folder, self._shared, self._reader, self._note = name, shared.folder, shared, reader, note
-        self.settings_file = Path(SETTINGS_FILE)
-        self._indexed = read_pages(self.folder / index.FOLDER)
+        super().__init__(name, shared.address.text, shared.folder, reader)
+        self._shared, self._note, reader.with_marks = shared, note, read_pages(self.folder / index.FOLDER).with_marks
 
     def catch_up(self, now: float, watch: search_index.Watch) -> str:
         return self._note
-
-    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        rows = self._indexed.rows(ids)
-
-        def add_marks(page: PageBlocks) -> PageBlocks:
-            row = rows[page.url_id]
-            is_same = self._indexed.stamps[row] == changes.stamp_of(page.fetched, page.body_id or None, page.reason)
-            parts = self._indexed.parts_at(row) if is_same else None
-            return page._replace(parts=None if parts is None else unpack_parts(parts))
-
-        pages = stored_pages(self._reader, list(rows))
-        return {url_id: (add_marks(page), site) for url_id, (page, site) in pages.items()}
-
-    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return stored_urls(self._reader, list(self._indexed.rows(ids)))
-
-    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        """Uses the local copy, since a condition needs a scan of all pages."""
-        folder = folder_of(self._shared.address.text)
-        with reading.open_reader(folder) as connection:
-            return pages_with(folder, SqliteReader(connection), column, text)
 
     def take_over_vectors(self) -> None:
         at_hand(self._shared, VECTORS, vectors.FOLDER)
@@ -376,7 +369,7 @@ def search_source(name: str, place: str, limit_s: float) -> Iterator[SearchedCol
     address = address_of(place)
     with open_reader(place, limit_s) as reader:
         where = address.index or reader.note("index")
-        shared = SharedIndex(cache_folder(address), address, where)
+        shared = SharedIndex(cache_folder(address) / SHARED, address, where)
         try:
             publication = at_hand(shared, INDEX, index.FOLDER) if where else None
         except StoreError as error:
@@ -396,7 +389,7 @@ def search_source(name: str, place: str, limit_s: float) -> Iterator[SearchedCol
         yield SearchedDatabase(name, shared, reader, note)
 
 
-# For a collection in a database, one process on any machine indexes: it repeatedly updates its copy and publishes the
+# For a collection in a database, one process on any machine indexes: it repeatedly looks for changes and publishes the
 # result. The others wait to take over if it dies.
 
 
@@ -408,7 +401,8 @@ def serve_index(address: str, parent: Parent, watch: search_index.Watch) -> None
             until = min(until, time.monotonic() + LEAVE_S)
         try:
             with index_place.publishing(address_of(address), INDEX) as still_alone:
-                if still_alone is not None and _follow_all(address, still_alone, parent, watch):
+                if still_alone is not None:
+                    _follow_all(address, still_alone, parent, watch)
                     return
         except (StoreError, index.IndexBusy) as error:  # the database or storage may become available again
             log.warning("index trouble=%s", str(error) or "busy")
@@ -418,19 +412,15 @@ def serve_index(address: str, parent: Parent, watch: search_index.Watch) -> None
         wait(search_index.BUSY_WAIT_S)
 
 
-def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: search_index.Watch) -> bool:
-    """False if the copy was made anew, so that the work must start over. Raises index.IndexBusy, StoreError."""
-    folder = folder_of(address)
-    shared = index_of_copy(address, folder)
+def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: search_index.Watch) -> None:
+    """Raises index.IndexBusy, StoreError."""
+    shared = shared_index(address)
     if shared is None:
-        return True
-    file = file_number(folder)
-    with search_index.IndexWorker(folder) as worker:
+        return
+    with search_index.IndexWorker(address) as worker:
         while True:
             started, is_over = time.monotonic(), parent.ended.is_set()
-            folder_of(address)
-            if file_number(folder) != file:
-                return False
+            worker.update()
             while not parent.ended.is_set() and worker.step(lambda taken: parent.ended.is_set()):
                 pass
             if is_over:
@@ -441,6 +431,5 @@ def _follow_all(address: str, still_alone: StillAlone, parent: Parent, watch: se
         if parent.message is not None:
             search_index.finish(worker, watch, listen=False)
     if parent.message is not None:
-        with index.only_writer(folder):
+        with index.only_writer(shared.folder):
             publish_index(shared, still_alone)
-    return True

@@ -37,7 +37,7 @@ SCREENS = (
     "stories", "page?url=https://e.org/a", "compare", "survey", "t/sites", "t/faults", "t/stories", "graph",
     "keywords?of=https://e.org/a",
 )  # fmt: skip
-COPIED = ("search", "graph")  # are read from the local copy of a database
+COPIED = ("graph",)  # are read from the local copy of a database
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ READS = [
     ["map", "-f", "sitemap", "-o", "sitemaps"], ["topic", "list"], ["topic", "show", "t"], ["topic", "judge", "t"],
     ["survey", "status"], ["survey", "links"], ["survey", "export", "sites"],
 ]  # fmt: skip
-COPIED = ("search", "index")  # make a local copy where readers share no index
+INDEXING = ("search", "index")  # make a local index where readers share none
 WRITES = [
     ["crawl", HOME], ["refresh"], ["check", HOME], ["delete", "/a", "--yes"], ["rules", "apply"],
     ["jobs", "add", "crawl", HOME], ["worker", "--until-done"], ["survey", "create", HOME],
@@ -103,7 +103,8 @@ def test_every_reading_command_answers_and_writes_nothing(reader, at_home, words
     assert ended.exit_code in (0, 5), (ended.output, ended.exception)
     assert state_of(owner) == before
     made = [path for path in at_home.rglob("*") if path.is_file() and "sitemap" not in path.name]
-    assert words[0] in COPIED or made in ([], [at_home / "report.html"]), "it stores nothing of the collection"
+    assert words[0] in INDEXING or made in ([], [at_home / "report.html"]), "it stores nothing of the collection"
+    assert not [path for path in made if path.name == "collection.db"]
 
 
 @pytest.mark.parametrize("words", WRITES, ids=" ".join)

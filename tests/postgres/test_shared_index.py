@@ -19,21 +19,21 @@ from postgres_voyage import crawled_into
 
 import periplus
 from periplus.api import homes, search_index
-from periplus.api.collection import Collection
 from periplus.api.crawling import finish_indexing, start_indexing
 from periplus.api.deleting import delete
-from periplus.api.homes import folder_of
 from periplus.api.searching import standing
 from periplus.cli.main import main
 from periplus.errors import StoreError
 from periplus.model.collection import Deletion
 from periplus.retrieval.index import IndexBusy
 from periplus.store.notes import count_change
+from periplus.store.sqlite.index_feed import FILE
 from periplus.urls.canonical import url_id
 from periplus_postgres import index_place, segments, shared_index
 from periplus_postgres import published as publications
 from periplus_postgres.collection import clear
 from periplus_postgres.connection import connect
+from periplus_postgres.moving import move
 from periplus_postgres.statements import PostgresStatements
 from testweb import GraphRecipe, graph_site, serve
 
@@ -43,12 +43,12 @@ WORDS = ("lights", "harbour", "ports OR charts", "site:a.test")
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
-    """The copy of a collection on another machine, by name of the machine."""
+    """Switches to another machine by its name; returns the address."""
     monkeypatch.chdir(tmp_path)
 
     def on(machine, text):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
-        return folder_of(text)
+        return text
 
     return on
 
@@ -76,11 +76,11 @@ def crawled(address, server, **values):
     crawled_into(address.text, server, "a.test", delay_s=0.0, index=False, **values)
 
 
-def answers(folder):
-    """Results of searches without their times."""
-    with Collection(folder) as collection:
-        results = [collection.search(word, limit=50, facets=True) for word in WORDS]
-    return [replace(result, took_s=0.0) for result in results]
+def answers(text):
+    """The same as `asked`, after the index was updated unless another process does so."""
+    with contextlib.suppress(IndexBusy):
+        search_index.catch_up(text)
+    return asked(text)
 
 
 def pages_of(results):
@@ -89,12 +89,12 @@ def pages_of(results):
 
 
 def own_answers(address, reader, name):
-    """The same with a local index, built from a new copy."""
+    """The same with a new local index."""
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE meta SET name = 'elsewhere' WHERE name = 'index'")
-    folder = reader(name, replace(address, index="").text)
-    assert homes.shared_index(folder) is None
-    own = pages_of(answers(folder))
+    text = reader(name, replace(address, index="").text)
+    assert homes.shared_index(text) is None
+    own = pages_of(asked(text))
     with contextlib.closing(connect(address)) as database:
         database.execute("UPDATE meta SET name = 'index' WHERE name = 'elsewhere'")
     return own
@@ -126,14 +126,14 @@ def test_a_second_reader_uses_the_index_of_the_first(shared, reader, indexed, tm
 
 
 def asked(text, **more):
-    """Results of searches of the database, in a process with or without a copy."""
+    """Results of searches without their times."""
     with periplus.open(text) as collection:
         results = [collection.search(word, limit=50, facets=True, **more) for word in WORDS]
     return [replace(result, took_s=0.0) for result in results]
 
 
-def copies(tmp_path, machine):
-    """Files of copies on a machine, and local files of indexes."""
+def local_files(tmp_path, machine):
+    """Databases in the cache of a machine, and local files of indexes."""
     return list((tmp_path / machine).rglob("*.db")), [
         path for path in (tmp_path / machine).rglob("*.pos") if not path.is_symlink()
     ]
@@ -147,14 +147,14 @@ def of_storage(shared, tmp_path, **state):
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
-def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypatch, is_folder):
+def test_a_search_with_a_shared_index_indexes_nothing(shared, reader, tmp_path, monkeypatch, is_folder):
     shared = shared if is_folder else of_storage(shared, tmp_path, fails=False)[0]
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=20)
         made = answers(reader("one", shared.text))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
         assert asked(shared.text) == made and not any(result.notes for result in made)
-        databases, own = copies(tmp_path, "two")
+        databases, own = local_files(tmp_path, "two")
         assert databases == [] and bool(own) is not is_folder
         files = {path.stat().st_ino for path in own}
         crawled(shared, server)
@@ -165,13 +165,13 @@ def test_a_search_of_a_database_needs_no_copy(shared, reader, tmp_path, monkeypa
     whole = answers(reader("one", shared.text))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
     assert asked(shared.text) == whole and not whole[0].notes and whole[3].total == 40
-    databases, own = copies(tmp_path, "two")
+    databases, own = local_files(tmp_path, "two")
     assert databases == [] and (is_folder or files <= {path.stat().st_ino for path in own}), (
         "what was there is not fetched"
     )
     ran = CliRunner().invoke(main, ["search", "-f", "json", "-c", shared.text, "lights"])
     assert [hit["url"] for hit in json.loads(ran.stdout)["hits"]] == [hit.url for hit in whole[0].hits[:10]]
-    assert copies(tmp_path, "two")[0] == []
+    assert local_files(tmp_path, "two")[0] == []
 
 
 def test_changed_and_deleted_pages_are_shown_in_their_current_state(shared, reader, tmp_path, monkeypatch):
@@ -188,12 +188,12 @@ def test_changed_and_deleted_pages_are_shown_in_their_current_state(shared, read
     assert next(hit.title for hit in of_site.hits if hit.url == changed) == "Anew"
 
 
-def test_without_a_published_index_a_search_builds_one_from_a_copy(shared, address, reader, tmp_path, monkeypatch):
+def test_without_a_published_index_a_search_builds_one(shared, address, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "one"))
         made = asked(shared.text)
-        assert made[3].total == 10 and copies(tmp_path, "one")[0] != [] and pointer_of(shared).exists()
+        assert made[3].total == 10 and local_files(tmp_path, "one")[0] != [] and pointer_of(shared).exists()
         clear(shared.text)
         crawled(replace(shared, index=""), server, max_pages=5)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
@@ -209,7 +209,7 @@ def test_an_index_with_an_unavailable_place_is_searched_unchanged(shared, reader
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
     assert asked(shared.text) == made
     storage.is_away = True
-    assert asked(shared.text) == made and copies(tmp_path, "two")[0] == []
+    assert asked(shared.text) == made and local_files(tmp_path, "two")[0] == []
 
 
 def test_a_kill_while_fetching_an_index_keeps_the_previous_one(shared, reader, tmp_path, monkeypatch):
@@ -238,13 +238,43 @@ def test_a_kill_while_fetching_an_index_keeps_the_previous_one(shared, reader, t
 def test_a_database_and_a_folder_are_searched_as_one(shared, reader, tmp_path, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server)
-    folder = reader("one", shared.text)
-    answers(folder)
+        crawled_into(tmp_path / "here", server, "a.test", delay_s=0.0)
+    answers(reader("one", shared.text))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
-    both = periplus.search({"here": folder, "there": shared.text}, "site:a.test", limit=50)
-    assert both.total == len(both.hits) == 40 and copies(tmp_path, "two")[0] == []
+    both = periplus.search({"here": tmp_path / "here", "there": shared.text}, "site:a.test", limit=50)
+    assert both.total == len(both.hits) == 40 and local_files(tmp_path, "two")[0] == []
     alone = periplus.search({"there": shared.text}, "depth:..1 lights", limit=50)
-    assert [hit.url for hit in alone.hits] and copies(tmp_path, "two")[0] != [], "columns are looked up in the copy"
+    assert [hit.url for hit in alone.hits] and local_files(tmp_path, "two")[0] == []
+
+
+def test_without_a_shared_index_a_search_finds_what_the_folder_finds_and_copies_nothing(
+    address, reader, indexed, tmp_path
+):
+    with serve(graph_site(RECIPE)) as server:
+        crawled_into(tmp_path / "here", server, "a.test", delay_s=0.0)
+    made = asked(tmp_path / "here")
+    move(str(tmp_path / "here"), address.text)
+    indexed.clear()
+    found = asked(reader("one", address.text))
+    assert [set_apart(result) for result in found] == [set_apart(result) for result in made] and len(indexed) >= 40
+    databases, _ = local_files(tmp_path, "one")
+    assert [path.name for path in databases] == [FILE]
+    indexed.clear()
+    assert asked(address.text) == found and indexed == []
+    words = made[3].hits[5].url, "Anew"
+    change(address, b"UPDATE page SET title = %s, fetched = fetched + 1 WHERE url_id = %s", words[1], url_id(words[0]))
+    assert [hit.url for hit in asked(address.text)[3].hits if hit.title == "Anew"] == [words[0]]
+    assert set(indexed) == {words[0]}, "other pages are not read again"
+    with periplus.open(address.text) as collection:
+        assert (
+            collection.search("depth:..1 lights").total == periplus.search(tmp_path / "here", "depth:..1 lights").total
+        )
+
+
+def set_apart(result):
+    """What a search found, with texts, without the rank."""
+    hits = [(hit.url, hit.title, hit.snippet, hit.twins) for hit in result.hits]
+    return result.query, result.total, sorted(hits), result.facets, result.notes
 
 
 def change(address, statement, *values):
@@ -269,14 +299,15 @@ def test_changes_are_indexed_incrementally_and_published(shared, reader, indexed
     change(shared, f"DELETE FROM page WHERE url_id IN ({gone})".encode())
     without = answers(reader("one", shared.text))
     assert without[0].total < made[0].total and without == asked(shared.text)
-    assert len(indexed) < 20, "other pages stay in the index, although all rows were copied again"
+    assert len(indexed) < 20, "other pages stay in the index"
     assert pages_of(without) == own_answers(shared, reader, "own too")
 
 
 def test_an_open_search_uses_a_newly_fetched_index(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
-        with Collection(reader("two", shared.text)) as collection:
+        answers(reader("one", shared.text))
+        with periplus.open(reader("two", shared.text)) as collection:
             assert collection.search("site:a.test").total == 10
             crawled(shared, server)
             made = answers(reader("one", shared.text))
@@ -292,30 +323,30 @@ def test_one_process_publishes_at_a_time_and_others_search_the_current_index(sha
         crawled(shared, server)
     with index_place.publishing(shared, shared_index.INDEX) as still_alone:
         assert still_alone is not None and still_alone()
-        folder = reader("one", shared.text)
-        during = answers(folder)
+        text = reader("one", shared.text)
+        during = answers(text)
         assert during[0].total == before[0].total and any("not yet" in note for note in during[0].notes)
         with pytest.raises(IndexBusy):
-            search_index.catch_up(folder)
+            search_index.catch_up(text)
         ran = CliRunner().invoke(main, ["index", "-c", shared.text])
         assert ran.exit_code == 1 and "another process is indexing" in ran.output
-    assert answers(folder)[0].total > before[0].total
+    assert answers(text)[0].total > before[0].total
 
 
 def test_a_process_that_lost_the_lock_publishes_nothing(shared, reader):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
-    folder = reader("one", shared.text)
+    text = reader("one", shared.text)
     with index_place.publishing(shared, shared_index.INDEX) as still_alone:
         with contextlib.closing(connect(shared)) as database:
             database.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = %s",
                 (index_place.schema.LOCK_INDEX,),
             )
-        with search_index.IndexWorker(folder) as worker:
+        with search_index.IndexWorker(text) as worker:
             search_index.finish(worker, lambda done, left: False)
         with pytest.raises(StoreError, match="nothing was published"):
-            shared_index.publish_index(homes.shared_index(folder), still_alone)
+            shared_index.publish_index(homes.shared_index(text), still_alone)
     assert not pointer_of(shared).exists()
 
 
@@ -382,7 +413,7 @@ def test_files_are_deleted_when_no_reader_can_use_them(shared, reader, monkeypat
         answers(reader("one", shared.text))
         now[0] += publications.RETIRED_S + 1
         assert folder.joinpath("other-index.json").exists()
-        with Collection(reader("one", shared.text)) as collection:
+        with periplus.open(reader("one", shared.text)) as collection:
             assert "indexed" in collection.index(anew=True)
     assert not any("dead" in name for name in objects())
     left = set(set_of(shared)["retired"])
@@ -429,7 +460,7 @@ def test_flaky_or_unavailable_storage_gives_no_wrong_results(shared, reader, tmp
     assert storage.calls > 60
     assert not caplog.records, "it is asked again"
     storage.is_away = True
-    assert pages_of(answers(reader("four", shared.text))) == pages_of(made), "by an index of its own"
+    assert pages_of(asked(reader("four", shared.text))) == pages_of(made), "by an index of its own"
     ran = CliRunner().invoke(main, ["index", "-c", shared.text])
     assert ran.exit_code == 1 and "503 Slow Down" in ran.output
 
@@ -443,7 +474,9 @@ def test_a_damaged_file_is_never_opened(shared, reader, tmp_path, monkeypatch):
     for machine in ("two", "three"):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
         assert pages_of(asked(shared.text)) == pages_of(made)
-    assert copies(tmp_path, "two")[0] != [] and copies(tmp_path, "three")[0] == [], "the second published its own"
+    assert local_files(tmp_path, "two")[0] != [] and local_files(tmp_path, "three")[0] == [], (
+        "the second published its own"
+    )
 
 
 def test_a_recreated_collection_has_another_index(shared, reader):
@@ -460,7 +493,7 @@ def test_a_recreated_collection_has_another_index(shared, reader):
 def test_words_of_deleted_pages_are_removed_at_once(shared, reader, monkeypatch):
     with serve(graph_site(RECIPE)) as server:
         crawled(shared, server, max_pages=10)
-    with Collection(reader("one", shared.text)) as collection:
+    with periplus.open(reader("one", shared.text)) as collection:
         gone = collection.search("site:a.test").hits[-1].url
     delete(shared.text, Deletion(pages=(url_id(gone),)))
     assert not list(Path(shared.index).iterdir())
@@ -483,10 +516,8 @@ def test_vectors_are_published_for_all(shared, reader, tmp_path):
         ran = CliRunner().invoke(main, ["index", "-c", plain, "--vectors", str(tmp_path / "v.npy")])
         assert ran.exit_code == 0, ran.output
         for machine in ("two", "three"):
-            with Collection(reader(machine, plain)) as collection, periplus.open(plain) as database:
-                assert [hit.url for hit in database.search("", like=urls[3]).hits] == [
-                    hit.url for hit in collection.search("", like=urls[3]).hits
-                ]
+            with periplus.open(reader(machine, plain)) as collection:
+                assert urls[3] not in [hit.url for hit in collection.search("", like=urls[3]).hits]
                 nearest = collection.search("", like=[float(number) for number in matrix[3]]).hits
                 assert nearest[0].url == urls[3]
 
@@ -497,7 +528,7 @@ def test_vectors_without_a_place_are_refused_with_a_remedy(address, tmp_path, mo
         crawled(address, server, max_pages=3)
     (tmp_path / "v.npy").touch()
     ran = CliRunner().invoke(main, ["index", "-c", address.text, "--vectors", "v.npy"])
-    assert ran.exit_code == 2 and "index=PLACE" in ran.output
+    assert ran.exit_code == 2 and "index=PLACE" in ran.output, ran.output
 
 
 def test_the_indexing_process_publishes_during_a_crawl_and_at_its_end(shared, reader, monkeypatch):

@@ -19,10 +19,10 @@ from periplus.analyse.content.evidence import SiteEvidence
 from periplus.api import marks, searching
 from periplus.api import search_index as index_follower
 from periplus.api.crawling import finish_indexing, start_indexing
-from periplus.api.homes import open_reader
+from periplus.api.homes import index_feed, open_reader
 from periplus.api.marks import EVIDENCE
 from periplus.api.search_index import IndexWorker, catch_up
-from periplus.api.searching import Search, SearchedFolder, standing
+from periplus.api.searching import FollowedPlace, Search, standing
 from periplus.children import finish_child, stop_child
 from periplus.model.job import JobProgress
 from periplus.retrieval import index as search_index
@@ -366,8 +366,8 @@ def test_pages_are_found_while_their_crawl_runs(tmp_path, monkeypatch):
 
 
 def test_a_search_reports_the_number_of_unindexed_pages(folder, tmp_path):
-    with open_reader(folder) as reader:
-        search = Search([SearchedFolder("", folder, reader)], Searching())
+    with open_reader(folder) as reader, index_feed(folder, reader) as feed:
+        search = Search([FollowedPlace("", folder, feed)], Searching())
         IndexWorker(folder).__exit__(None, None, None)
         assert search.catch_up(0.0, lambda done, waiting: True) == (
             "0 pages are searchable, 31 more or changed ones not yet"

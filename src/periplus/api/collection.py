@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from periplus.acquire.clock import SystemClock
-from periplus.api.homes import files_state, place_at, reader_of
+from periplus.api.homes import files_state, index_feed, place_at, reader_of
 from periplus.api.rows import Rows
 from periplus.errors import InvalidUrl, UsageError
 from periplus.features import parts, service
@@ -422,10 +422,11 @@ class Collection(StoredCollection):
     @contextlib.contextmanager
     def _opened_search(self) -> Iterator[Search]:
         if self._search is None:
-            from periplus.api.searching import Search, SearchedFolder
+            from periplus.api.searching import FollowedPlace, Search
 
             weights = read_settings(self.folder / SETTINGS_FILE).searching
-            self._search = Search([SearchedFolder("", self.folder, self._reader)], weights)
+            with index_feed(self.folder, self._reader) as feed:
+                self._search = Search([FollowedPlace("", self.folder, feed)], weights)
         with self._limit_reads():
             yield self._search
 
@@ -435,8 +436,8 @@ class Collection(StoredCollection):
         watch: called with the number of rows read. Raises UsageError, StoreError.
         """
         embedding = service("embedding")
-        embedding.require_place(self.folder)
-        note: VectorNote = embedding.import_vectors(self.folder, Path(path), watch)
+        embedding.require_place(self.place)
+        note: VectorNote = embedding.import_vectors(self.place, Path(path), watch)
         return note
 
     def keywords(
@@ -463,7 +464,7 @@ class Collection(StoredCollection):
         """Updates or rebuilds the search index; returns a sentence about its state."""
         from periplus.api.searching import brought_up
 
-        return brought_up(self.folder, anew, watch)
+        return brought_up(self.place, anew, watch)
 
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
         """Writes the report as one HTML file, by default report.html in the collection's folder; returns its path.

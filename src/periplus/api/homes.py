@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # imports NumPy
     from periplus.model.web import SiteKey, Url, UrlId
     from periplus.store.crawl_reads import PageBlocks
     from periplus.store.job_queue import JobQueue
+    from periplus.store.sqlite.index_feed import IndexFeed
 
 Watch = Callable[[str, int], None]  # (table being copied, rows so far)
 # addresses of copies read by this process; they contain passwords and are never stored
@@ -76,6 +77,11 @@ class CollectionStore(Protocol):
         """Folder for computed data: the collection's own, or one in the user's cache for a collection in a database."""
 
     def files(self, place: Any) -> UserFiles: ...
+    def index_feed(self, place: Any, reader: CollectionReader | None) -> AbstractContextManager[IndexFeed]:
+        """See `index_feed`."""
+
+    def shared_index(self, place: Any) -> IndexSharing | None:
+        """The index that readers of a collection share; None if every reader has its own."""
 
     def folder(self, place: Any, watch: Watch) -> Path:
         """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database."""
@@ -119,6 +125,13 @@ class FolderStore:
 
     def files(self, place: Path) -> UserFiles:
         return FolderFiles(place)
+    def index_feed(self, place: Path, reader: CollectionReader | None) -> AbstractContextManager[IndexFeed]:
+        from periplus.store.sqlite.index_feed import folder_feed
+
+        return folder_feed(place, reader)
+
+    def shared_index(self, place: Path) -> None:
+        return None
 
     def folder(self, place: Path, watch: Watch) -> Path:
         return place
@@ -158,11 +171,11 @@ class IndexSharing(Protocol):
 
     def publishing(self, what: str) -> AbstractContextManager[Callable[[], None] | None]:
         """Takes the right to publish the index or the vectors, named by their folder. Yields None if another process
-        has it, else a function that publishes those of the local copy.
+        has it, else a function that publishes those of the cache folder.
         """
 
     def take_over_vectors(self) -> None:
-        """Downloads the published vectors into the local copy if they differ."""
+        """Downloads the published vectors into the cache folder if they differ."""
 
 
 class SearchedCollection(Protocol):
@@ -204,9 +217,6 @@ class DatabaseStore(CollectionStore, Protocol):
 
     def shares_index(self, place: str) -> bool:
         """Whether readers of a collection share a search index."""
-
-    def shared_index(self, place: str, folder: Path) -> IndexSharing | None:
-        """The shared index. folder: the local copy; None if every reader has an index."""
 
     def search_source(self, name: str, place: str, limit_s: float) -> AbstractContextManager[SearchedCollection | None]:
         """The collection with its shared index; None if none is shared or published yet."""
@@ -369,10 +379,16 @@ def address_of_copy(folder: Path) -> str:
     return _ADDRESSES.get(folder, "")
 
 
-def shared_index(folder: Path) -> IndexSharing | None:
-    """The shared index of a copy; None if the folder is no copy or nothing is shared. Raises StoreError."""
-    address = address_of_copy(folder)
-    return database_at(address).shared_index(address, folder) if address else None
+def index_feed(place: Place, reader: CollectionReader | None = None) -> AbstractContextManager[IndexFeed]:
+    """What the index of a collection in its cache folder follows. reader: for a search, which changes nothing in a
+    folder; None: opens one. Raises as `open_reader`.
+    """
+    return store_of(place).index_feed(place, reader)
+
+
+def shared_index(place: Place) -> IndexSharing | None:
+    """See `CollectionStore.shared_index`. Raises as `open_reader`."""
+    return store_of(place).shared_index(place)
 
 
 def editing(place: Place) -> AbstractContextManager[Path]:

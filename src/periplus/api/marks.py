@@ -96,8 +96,9 @@ class LearnedPage(NamedTuple):
 class Marks:
     """Marks pages by their site's evidence, and adds them to it."""
 
-    def __init__(self, reader: CollectionReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: CollectionReader, records: CollectionReader | None = None) -> None:
+        """records: stores marks and evidence; by default the collection."""
+        self._reader, self._records = reader, records or reader
         self._evidence: dict[int, SiteEvidence] = {}
         self._early: dict[int, list[UrlId]] = {}
         self._learned: Counter[tuple[int, str]] = Counter()  # pages learned in this session, by site and section
@@ -155,13 +156,13 @@ class Marks:
     def _load(self, site_id: int) -> None:
         if site_id in self._evidence:
             return
-        early = text_rows.evidence(self._reader, site_id, EARLY)
+        early = text_rows.evidence(self._records, site_id, EARLY)
         self._evidence[site_id] = self._stored_evidence(site_id)
         self._early[site_id] = [UrlId(page) for page in np.frombuffer(early or b"", "<i8").tolist()]
 
     def _stored_evidence(self, site_id: int) -> SiteEvidence:
         """Stored evidence of a site; rebuilt if another version stored it."""
-        stored = text_rows.evidence(self._reader, site_id, EVIDENCE)
+        stored = text_rows.evidence(self._records, site_id, EVIDENCE)
         if not stored:
             return SiteEvidence()
         try:
@@ -176,13 +177,13 @@ class Marks:
     def store(self, marked: Iterable[PageParts]) -> None:
         """Stores marks of pages and evidence of sites. Call within a transaction."""
         text_rows.write_parts(
-            self._reader.statements,
+            self._records.statements,
             [(page.url_id, page.body_id, parts) for page, parts in marked if parts and parts != page.parts],
         )
         for site_id in self._changed:
-            text_rows.write_evidence(self._reader.statements, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
+            text_rows.write_evidence(self._records.statements, site_id, EVIDENCE, self._evidence[site_id].to_bytes())
             text_rows.write_evidence(
-                self._reader.statements, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes()
+                self._records.statements, site_id, EARLY, np.array(self._early[site_id], "<i8").tobytes()
             )
         self._changed.clear()
         size = sum(evidence.size_bytes for evidence in self._evidence.values())
@@ -195,7 +196,7 @@ class Marks:
 
     def again(self, site_id: int) -> Iterator[PageParts]:
         """Yields early pages of the site whose marks have changed. `store` then clears their status as early."""
-        if site_id not in self._evidence and not text_rows.evidence(self._reader, site_id, EARLY):
+        if site_id not in self._evidence and not text_rows.evidence(self._records, site_id, EARLY):
             return
         self._load(site_id)
         evidence, early = self._evidence[site_id], self._early[site_id]

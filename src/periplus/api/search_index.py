@@ -20,11 +20,10 @@ import numpy as np
 
 from periplus.analyse.linkgraph import IS_FETCHED, IS_PAGE, links_in_file
 from periplus.analyse.pagerank import link_score, pagerank
-from periplus.api.homes import database_at, shared_index
+from periplus.api.homes import database_at, index_feed, place_at, shared_index
 from periplus.api.marks import LearnedPage, Marks
 from periplus.children import Parent, RunnerLink
 from periplus.document.words import forms
-from periplus.features import is_address
 from periplus.logs import configure_child
 from periplus.model.arrays import Ints
 from periplus.model.job import JobProgress
@@ -48,9 +47,8 @@ from periplus.store import changes, site_rows, text_rows
 from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.site_arrays import redirects as all_redirects
-from periplus.store.sqlite import schema
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.text_rows import PAGES_AT_ONCE
+from periplus.values import Place
 
 # A follower reads which pages changed, indexes them, and only then advances its position. After a kill, the next one
 # repeats the work from there; pages replace their earlier versions, so that nothing is indexed twice. During a crawl it
@@ -83,17 +81,16 @@ def _no_anchors(page: UrlId) -> Sequence[str]:
 class IndexWorker:
     """Updates the index of a collection. Raises IndexBusy while another process does so, StoreError, NoCollection."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, place: Place) -> None:
         with contextlib.ExitStack() as held:
-            self._connection = held.enter_context(contextlib.closing(schema.connect(folder)))
-            self._lock = held.enter_context(contextlib.closing(schema.WriteLock(folder)))
-            self._reader = SqliteReader(self._connection)
+            self._feed = held.enter_context(index_feed(place))
+            self._folder, self._reader = self._feed.folder, self._feed.reader
             collection = changes.collection_key(self._reader.statements)
-            self._writer = held.enter_context(contextlib.closing(IndexWriter(folder, collection)))
+            self._writer = held.enter_context(contextlib.closing(IndexWriter(self._folder, collection)))
+            self._feed.update()
             self._place = self._begin()
             self._held = held.pop_all()
-        self._marks = Marks(self._reader)
+        self._marks = Marks(self._reader, self._feed.records)
         self._sites: dict[int, SiteKey] = {}
         self._anchors: Telling = _no_anchors  # known only when all links are, see `settle`
         self._listened = False
@@ -108,22 +105,26 @@ class IndexWorker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._held.close()
+        self._held.__exit__(kind, error, trace)
 
     def _begin(self) -> ChangeCursor:
         """The position to continue from: the collection's, unless the index is behind it; else the beginning."""
-        with self._lock.transaction(self._connection):
-            place = changes.place_of(self._reader.statements, changes.INDEX)
+        with self._feed.transaction() as records:
+            place = changes.place_of(records, changes.INDEX)
             if place is None or self._writer.position < place.position:
-                changes.unfollow(self._reader.statements, changes.INDEX)
+                changes.unfollow(records, changes.INDEX)
                 if self._writer.position != NOTHING:
                     self._writer.clear()
-            return changes.follow(self._reader.statements, changes.INDEX)
+            return changes.follow(records, changes.INDEX)
+
+    def update(self) -> None:
+        """Looks for changes in a database; a folder records them itself."""
+        self._feed.update()
 
     def begin_anew(self) -> None:
         """Discards the index."""
-        with self._lock.transaction(self._connection):
-            changes.unfollow(self._reader.statements, changes.INDEX)
+        with self._feed.transaction() as records:
+            changes.unfollow(records, changes.INDEX)
         self._place = self._begin()
 
     def pages(self) -> int:
@@ -132,11 +133,11 @@ class IndexWorker:
 
     def waiting(self) -> int:
         """Number of pages and changes not processed yet."""
-        return changes.waiting(self._reader.statements, self._place)
+        return changes.waiting(self._feed.records.statements, self._place)
 
     def listen(self) -> None:
         """Loads the anchor texts of the next pages, so that they are indexed only once; for use without a crawl."""
-        self._complete = np.fromiter(changes.pages_after(self._reader, self._place, PAGES_AT_ONCE), np.int64)
+        self._complete = np.fromiter(changes.pages_after(self._feed.records, self._place, PAGES_AT_ONCE), np.int64)
         self._listen_to(self._complete)
         self._listened = True
 
@@ -153,7 +154,7 @@ class IndexWorker:
         """
         started, taken = time.monotonic(), 0
         while time.monotonic() - started < LOOK_S:
-            ids, place = changes.after(self._reader.statements, self._place, BATCH_PAGES)
+            ids, place = changes.after(self._feed.records.statements, self._place, BATCH_PAGES)
             if self._is_put(place) != self._is_put(self._place):
                 self.index_lot()
             self._place = place
@@ -192,10 +193,10 @@ class IndexWorker:
         """Stores marks; if searchable, first commits the index, and then advances the stored position."""
         if searchable:
             self._writer.commit(self._place.position)
-        with self._lock.transaction(self._connection):
+        with self._feed.transaction() as records:
             self._marks.store(marked)
             if searchable:
-                changes.set_position(self._reader.statements, changes.INDEX, self._place)
+                changes.set_position(records, changes.INDEX, self._place)
 
     @property
     def not_put(self) -> int:
@@ -274,9 +275,9 @@ class IndexWorker:
         for site_id in self._reader.site_names():
             marked = [(page._replace(blocks=NO_BLOCKS), parts) for page, parts in self._marks.again(site_id)]
             if self._marks.has_changes:
-                with self._lock.transaction(self._connection):
+                with self._feed.transaction() as records:
                     self._marks.store(marked)
-                    changes.note(self._reader.statements, [page.url_id for page, _ in marked])
+                    changes.note(records, [page.url_id for page, _ in marked])
             changed = changed or bool(marked)
         return changed
 
@@ -333,17 +334,17 @@ class IndexWorker:
         return self._sites[site_id]
 
 
-def catch_up(folder: Path, watch: Watch = lambda done, waiting: False, *, anew: bool = False) -> bool:
-    """Updates the index of a collection that is not being crawled; of a database, publishes the
-    result if it is shared. anew: discards the index first.
+def catch_up(place: Place, watch: Watch = lambda done, waiting: False, *, anew: bool = False) -> bool:
+    """Updates the index of a collection, which no crawl indexes now, in its cache folder; publishes it if it is shared.
+    anew: discards the index first.
 
     False: stopped by watch; finished work is kept. Raises IndexBusy if another process is indexing, StoreError.
     """
-    shared = shared_index(folder)
+    shared = shared_index(place)
     with shared.publishing(FOLDER) if shared else contextlib.nullcontext(_publish_nothing) as publish:
         if publish is None:
             raise IndexBusy
-        with IndexWorker(folder) as follower:
+        with IndexWorker(place) as follower:
             is_whole = finish(follower, watch, anew=anew)
         publish()
     return is_whole
@@ -393,10 +394,10 @@ def serve() -> None:
     def watch(done: int, left: int) -> bool:
         return not output.tell(JobProgress(done, done + left, "indexing"))
 
-    if is_address(parent.order):
-        database_at(parent.order).serve_index(parent.order, parent, watch)
+    folder = place_at(parent.order)
+    if isinstance(folder, str):
+        database_at(folder).serve_index(folder, parent, watch)
         return
-    folder = Path(parent.order)
     while not parent.ended.is_set() or parent.message is not None:
         with contextlib.suppress(IndexBusy), IndexWorker(folder) as worker:
             _follow(folder, worker, parent.ended)

@@ -6,14 +6,16 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from periplus.api.homes import SearchedCollection, database_at, folder_of, open_reader, shared_index
-from periplus.api.page_segments import require_segment, rules_at, segments_of, with_segments
+import numpy as np
+
+from periplus.api.homes import SearchedCollection, database_at, home_of, index_feed, open_reader, shared_index
+from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_file, segments_of
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
@@ -24,16 +26,18 @@ from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written, read_sta
 from periplus.retrieval.query import parse
 from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
 from periplus.retrieval.vectors import open_vectors
-from periplus.settings import SETTINGS_FILE, Searching, read_settings
+from periplus.settings import Searching, read_settings
 from periplus.store import changes, text_rows
 from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
 from periplus.store.tables import keys_with
+from periplus.store.views import all_of, key_of, source_of
 from periplus.values import Place
 
 if TYPE_CHECKING:
     from periplus.api.search_index import Watch
+    from periplus.store.sqlite.index_feed import IndexFeed
 
 log = logging.getLogger(__name__)
 
@@ -44,41 +48,66 @@ NOTHING_YET = "nothing is searchable yet: the index is being built"
 SHUT = "the index cannot be opened on a read-only disk: copy the collection to another disk"
 
 
-class SearchedFolder:
-    """See SearchedCollection. Indexed by the crawl if one is running, else by the search."""
+class SearchedPlace:
+    """See SearchedCollection. folder: contains the index and the vectors."""
 
-    def __init__(self, name: str, folder: Path, reader: CollectionReader) -> None:
-        self.name, self.folder, self._reader = name, folder, reader
-        self.settings_file = folder / SETTINGS_FILE
+    def __init__(self, name: str, place: Place, folder: Path, reader: CollectionReader) -> None:
+        self.name, self.folder, self._place, self._reader = name, folder, place, reader
+        self.settings_file = rules_file(place)
 
     def catch_up(self, now: float, watch: Watch) -> str:
-        waiting, settled = standing_of(self.folder, self._reader)
+        """The index is complete."""
+        return ""
+
+    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
+        return stored_pages(self._reader, ids)
+
+    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
+        return stored_urls(self._reader, ids)
+
+    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
+        return pages_with(self._place, self._reader, column, text)
+
+    def take_over_vectors(self) -> None:
+        """Does nothing: they are up to date."""
+
+
+class FollowedPlace(SearchedPlace):
+    """Searched with the index in the cache folder, which the search updates unless a crawl does so."""
+
+    def __init__(self, name: str, place: Place, feed: IndexFeed) -> None:
+        super().__init__(name, place, feed.folder, feed.reader)
+        self._feed = feed
+
+    def catch_up(self, now: float, watch: Watch) -> str:
+        waiting, settled = standing_of(self._feed)
         if not waiting and settled:
             return ""
-        if self._reader.activity(now).is_running:
+        if isinstance(self._place, Path) and self._reader.activity(now).is_running:
             waiting = self._ask_indexer(now, watch) if waiting else 0
         else:
             from periplus.api.search_index import catch_up  # imports what marks and ranks need: 40 ms
 
             try:
-                catch_up(self.folder, watch)
+                catch_up(self._place, watch)
             except IndexBusy:  # a crawl that ends, or another search
                 pass
             except StoreError as error:
-                if standing_of(self.folder, self._reader)[0]:
+                if standing_of(self._feed)[0]:
                     return f"{error} Results may be out of date."
                 log.warning("index trouble=%s", error)  # the shared storage failed, but the local index is complete
-            waiting, _ = standing_of(self.folder, self._reader)
-        if not waiting:
+            waiting, _ = standing_of(self._feed)
+        if not waiting and self._feed.is_current():
             return ""
-        return f"{pages_in(self.folder):,} pages are searchable, {waiting:,} more or changed ones not yet"
+        number = f"{waiting:,} " if waiting else ""  # changes of a database that were not looked for have none
+        return f"{pages_in(self.folder):,} pages are searchable, {number}more or changed ones not yet"
 
     def _ask_indexer(self, now: float, watch: Watch) -> int:
         """Asks the indexing process to make processed pages searchable; the first search waits for it. Returns the
         number of changes that are not searchable.
         """
         folder, reader = self.folder, self._reader
-        waiting, _ = standing_of(folder, reader)
+        waiting, _ = standing_of(self._feed)
         goal, end = changes.newest(reader.statements), time.monotonic() + INDEX_WAIT_S
         if not ask(folder, now) or not is_written(folder):
             return waiting
@@ -88,36 +117,30 @@ class SearchedFolder:
             if watch(pages - left, left):
                 break
             time.sleep(ASK_LOOK_S)
-            waiting, _ = standing_of(folder, reader)
+            waiting, _ = standing_of(self._feed)
         return waiting
 
-    def pages(self, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
-        return stored_pages(self._reader, ids)
-
-    def urls(self, ids: Sequence[UrlId]) -> Mapping[UrlId, Url]:
-        return stored_urls(self._reader, ids)
-
-    def pages_with(self, column: str, text: str) -> Sequence[UrlId]:
-        return pages_with(self.folder, self._reader, column, text)
-
     def take_over_vectors(self) -> None:
-        if shared := shared_index(self.folder):
+        if shared := shared_index(self._place):
             shared.take_over_vectors()
 
 
-def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
+def brought_up(place: Place, anew: bool, watch: Watch) -> str:
     """Updates or rebuilds the index; returns a sentence about its state.
 
     Raises StoreError if another process is indexing.
     """
     from periplus.api.search_index import catch_up
 
-    with open_reader(folder) as reader:
-        waiting = text_rows.tally(reader)[0] if anew else standing_of(folder, reader)[0]
+    with open_reader(place) as reader, index_feed(place, reader) as feed:
+        feed.update()
+        waiting = text_rows.tally(reader)[0] if anew else standing_of(feed)[0]
     try:
-        is_whole = catch_up(folder, watch, anew=anew)
+        is_whole = catch_up(place, watch, anew=anew)
     except IndexBusy:
-        raise StoreError(f"another process is indexing {folder}: a crawl, or a search. Wait for its end.") from None
+        raise StoreError(
+            f"another process is indexing {home_of(place)}: a crawl, or a search. Wait for its end."
+        ) from None
     return (
         f"{waiting} pages and changes were indexed"
         if is_whole and waiting
@@ -127,17 +150,28 @@ def brought_up(folder: Path, anew: bool, watch: Watch) -> str:
     )
 
 
-def standing(folder: Path) -> tuple[int, bool]:
+def standing(place: Place) -> tuple[int, bool]:
     """(pages and changes not indexed yet, whether the index is settled)."""
-    with open_reader(folder) as reader:
-        return standing_of(folder, reader)
+    with open_reader(place) as reader, index_feed(place, reader) as feed:
+        return standing_of(feed)
 
 
-def standing_of(folder: Path, reader: CollectionReader) -> tuple[int, bool]:
-    state, place = read_state(folder), changes.place_of(reader.statements, changes.INDEX)
+def is_indexed(place: Place) -> bool:
+    """Whether a search needs no update of the index in the cache folder."""
+    if isinstance(place, str):
+        with database_at(place).search_source("", place, 0.0) as shared:
+            if shared is not None:
+                return True
+    return standing(place) == (0, True)
+
+
+def standing_of(feed: IndexFeed) -> tuple[int, bool]:
+    """As `standing`. Changes of a database that were not looked for yet are not counted; then it is not settled."""
+    state, records = read_state(feed.folder), feed.records.statements
+    place = changes.place_of(records, changes.INDEX)
     if place is None or state is None or state.position < place.position:
         place = ChangeCursor(0, -changes.THROUGH - 1)
-    return changes.waiting(reader.statements, place), state is not None and state.settled
+    return changes.waiting(records, place), state is not None and state.settled and feed.is_current()
 
 
 def stored_pages(reader: CollectionReader, ids: Sequence[UrlId]) -> Mapping[UrlId, tuple[PageBlocks, SiteKey]]:
@@ -159,14 +193,11 @@ def pages_in(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def open_search(
-    places: Mapping[str, Place], limit_s: float, copy: Callable[[Place], Path] = folder_of
-) -> Iterator[Search]:
-    """Opens collections (by name, which may be empty) for one search. A database with a shared index is searched
-    through it, others through their local copy.
+def open_search(places: Mapping[str, Place], limit_s: float) -> Iterator[Search]:
+    """Opens collections (by name, which may be empty) for one search. A database is searched with its shared index, if
+    there is one.
 
-    limit_s: time limit per query; 0: none. copy: returns the local folder of a place. Raises UsageError, NoCollection,
-    StoreError.
+    limit_s: time limit per query; 0: none. Raises UsageError, NoCollection, StoreError.
     """
     with contextlib.ExitStack() as stack:
         sources: list[SearchedCollection] = []
@@ -174,15 +205,15 @@ def open_search(
             shared = None
             if isinstance(place, str):
                 shared = stack.enter_context(database_at(place).search_source(name, place, limit_s))
-            sources.append(shared or stack.enter_context(_searched_folder(name, copy(place), limit_s)))
+            sources.append(shared or stack.enter_context(_followed_place(name, place, limit_s)))
         weights = {read_settings(source.settings_file).searching for source in sources}
         yield Search(sources, weights.pop() if len(weights) == 1 else Searching())
 
 
 @contextlib.contextmanager
-def _searched_folder(name: str, folder: Path, limit_s: float) -> Iterator[SearchedCollection]:
-    with open_reader(folder, limit_s) as reader:
-        yield SearchedFolder(name, folder, reader)
+def _followed_place(name: str, place: Place, limit_s: float) -> Iterator[SearchedCollection]:
+    with open_reader(place, limit_s) as reader, index_feed(place, reader) as feed:
+        yield FollowedPlace(name, place, feed)
 
 
 class Search:
@@ -336,22 +367,22 @@ def _is_passed(reader: CollectionReader, change: int) -> bool:
     return place is not None and place.position >= (changes.THROUGH, change)
 
 
-def pages_with(folder: Path, reader: CollectionReader, column: str, text: str) -> Sequence[UrlId]:
+def pages_with(place: Place, reader: CollectionReader, column: str, text: str) -> Sequence[UrlId]:
     """Pages whose column meets a condition in the syntax of table filters; for human-readable columns, a substring is
     enough. column: of `model.tables.PAGES`, `segment`, or `set`. Raises UsageError.
     """
     if column == "set":
         pages: Sequence[UrlId] = service("set of pages")(reader, text)
         return pages
-    table = PAGES
     if column == "segment":
-        require_segment(folder, text)
-        reader.name_segments(segments_of(reader, rules_at(folder)).of)
-        table = with_segments(table)
-    asked = table.column(column)
+        require_segment(place, text)
+        find = f"SELECT {key_of(PAGES)} FROM {source_of(PAGES)} WHERE {all_of(PAGES, [])}"
+        ids = np.array([row[0] for row in reader.stream(find)], np.int64)
+        return list(ids[pages_within(segments_of(reader, rules_at(place)), text, ids)].tolist())
+    asked = PAGES.column(column)
     if (asked.searched or asked.wide or column == "types") and text[:1] not in ("~", "!") and text != EMPTY:
         text = f"~{text}"
-    return list(map(UrlId, keys_with(reader.statements, table, column, text)))
+    return list(map(UrlId, keys_with(reader.statements, PAGES, column, text)))
 
 
 def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Collection[str]]:

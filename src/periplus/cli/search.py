@@ -13,7 +13,6 @@ import click
 
 from periplus.cli.options import (
     FILE,
-    collection_folder,
     collection_option,
     collections_option,
     columns_of,
@@ -147,7 +146,7 @@ def _like(
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")
     if vectors is not None and reader is not None:
-        embedding.ensure_vectors(reader.folder, vectors, _rows_read)
+        embedding.ensure_vectors(reader.place, vectors, _rows_read)
         if not like and not embed_with:
             raise UsageError("--vectors needs a query vector: --like VECTOR, or --embed-with COMMAND")
     if embed_with:
@@ -173,9 +172,7 @@ def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     or crawled with --no-index. For a database with index=PLACE in its address, the index and --vectors are stored there
     and shared by all machines.
     """
-    from periplus.api.collection import Collection
-
-    with Collection(collection_folder(collection)) as reader:
+    with opened_collection(collection) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
         if vectors is not None:
             note = reader.take_vectors(vectors, _rows_read)

@@ -18,6 +18,7 @@ from xxhash import xxh3_64_intdigest
 from periplus.model.frontier import READ
 from periplus.model.tables import any_of
 from periplus.model.web import UrlId
+from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
 from periplus.store.statements import Statements
 
@@ -30,17 +31,18 @@ WHEN OLD.reason <> NEW.reason AND (OLD.reason IN {_READ} OR NEW.reason IN {_READ
     AND EXISTS (SELECT 1 FROM page WHERE url_id = NEW.id)
 BEGIN INSERT INTO change (url_id) VALUES (NEW.id); END;
 """
-TABLES = f"""
+FEED_TABLES = """
 CREATE TABLE change (seq INTEGER PRIMARY KEY AUTOINCREMENT, url_id INTEGER NOT NULL);
 CREATE TABLE follower (name TEXT PRIMARY KEY, seq INTEGER NOT NULL, scanned INTEGER) WITHOUT ROWID;
 CREATE TABLE evidence (site_id INTEGER NOT NULL, name TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (site_id, name)) WITHOUT ROWID;
-CREATE TRIGGER page_stored AFTER INSERT ON page WHEN {_HAS_FOLLOWER}
+"""  # noqa: E501
+TABLES = f"""{FEED_TABLES}CREATE TRIGGER page_stored AFTER INSERT ON page WHEN {_HAS_FOLLOWER}
 BEGIN INSERT INTO change (url_id) VALUES (NEW.url_id); END;
 CREATE TRIGGER page_moved AFTER UPDATE OF url_id ON page WHEN {_HAS_FOLLOWER}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id), (NEW.url_id); END;
 CREATE TRIGGER page_gone AFTER DELETE ON page WHEN {_HAS_FOLLOWER}
 BEGIN INSERT INTO change (url_id) VALUES (OLD.url_id); END;
-{REASON_TRIGGER}"""  # noqa: E501
+{REASON_TRIGGER}"""
 
 _FIRST: Final = -(1 << 63)  # the smallest possible id
 THROUGH: Final = (1 << 63) - 1  # position after the scan of all pages
@@ -123,11 +125,16 @@ def note(statements: Statements, ids: Sequence[UrlId]) -> None:
     statements.change_rows(f"INSERT INTO change (url_id) SELECT ? WHERE {_HAS_FOLLOWER}", [(url_id,) for url_id in ids])
 
 
+def note_from(statements: Statements, find: str) -> None:
+    """Records changes of the pages that a statement selects. Call it within a transaction."""
+    statements.change(f"INSERT INTO change (url_id) SELECT url_id FROM ({find}) WHERE {_HAS_FOLLOWER}")
+
+
 def _prune(statements: Statements) -> None:
     statements.change("DELETE FROM change WHERE seq <= coalesce((SELECT min(seq) FROM follower), 1 << 62)")
 
 
-# Pages of a search index: described so that the index can be used with another copy of the collection.
+# Pages of a search index: described so that other readers of a database can use it.
 
 
 class IndexedPage(NamedTuple):
@@ -153,20 +160,16 @@ def stamp_of(fetched: float, body_id: int | None, reason: str) -> int:
     return xxh3_64_intdigest(repr((fetched, body_id, reason)).encode()) - (1 << 63)
 
 
-def stored_pages(reader: CollectionReader) -> Iterator[IndexedPage]:
-    """All stored pages, ascending by id."""
-    find = (
-        "SELECT p.url_id, p.fetched, p.body_id, u.reason, p.parts FROM page p JOIN url u ON u.id = p.url_id"
-        " ORDER BY p.url_id"
-    )
-    for url_id, *state, parts in reader.stream(find):
-        yield IndexedPage(url_id, stamp_of(*state), parts)
+def stamp_of_page(page: PageBlocks) -> int:
+    return stamp_of(page.fetched, page.body_id or None, page.reason)
 
 
-def indexed_pages(reader: CollectionReader, place: ChangeCursor) -> Iterator[IndexedPage]:
-    """All pages of an index up to a position, ascending by id; UNSEEN for pages that changed later."""
-    changed = {UrlId(row[0]) for row in reader.stream("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
-    for page in stored_pages(reader):
+def indexed_pages(records: CollectionReader, place: ChangeCursor) -> Iterator[IndexedPage]:
+    """All pages of an index up to a position, ascending by id; UNSEEN for pages that changed later. records: see
+    `index_feed.DatabaseFeed`.
+    """
+    changed = {UrlId(row[0]) for row in records.stream("SELECT url_id FROM change WHERE seq > ?", (place.seq,))}
+    for page in map(IndexedPage._make, records.stream("SELECT url_id, stamp, parts FROM page ORDER BY url_id")):
         is_seen = page.url_id not in changed and (place.scanned is None or page.url_id <= place.scanned)
         changed.discard(page.url_id)
         yield page if is_seen else page._replace(stamp=UNSEEN, parts=None)

@@ -109,6 +109,8 @@ class CollectionReader(Protocol):
 
     statements: Statements
     codec: BodyCodec
+    with_marks: Callable[[PageBlocks], PageBlocks] | None = None
+    """Adds the marks of a page's blocks that are not stored in the collection."""
 
     @abstractmethod
     def close(self) -> None: ...
@@ -279,14 +281,18 @@ class CollectionReader(Protocol):
         rest = iter(ids)
         while lot := list(islice(rest, TEXTS_AT_ONCE)):
             by_id = {row[0]: row for row in self.statements.rows(find, (self._dialect.list_value(lot),))}
-            yield from (page_of(by_id[url_id], self.codec) for url_id in lot if url_id in by_id)
+            yield from (self._page_of(by_id[url_id]) for url_id in lot if url_id in by_id)
+
+    def _page_of(self, row: Values) -> PageBlocks:
+        page = page_of(row, self.codec)
+        return self.with_marks(page) if self.with_marks else page
 
     def site_blocks(self, site_id: int, most: int = -1) -> Iterator[PageBlocks]:
         """Streams the site's pages by id. most: maximum pages, -1: all; the first ids (hashes) are a random sample."""
         hosts = "SELECT id FROM host WHERE site_id = ?"
         find = f"{pages_statement(self._dialect)} AND u.host_id IN ({hosts}) ORDER BY p.url_id LIMIT ?"
         rows = self.stream(find, (site_id, most if most >= 0 else NO_LIMIT), TEXTS_AT_ONCE)
-        return (page_of(row, self.codec) for row in rows)
+        return map(self._page_of, rows)
 
     def site_of(self, url_id: int) -> SiteKey | None:
         """Site of a known URL, or None."""

@@ -244,7 +244,7 @@ def _search_all(request: Request, at: int) -> list[PageSearch]:
     folders, faults = shown.collections(), list[PageSearch]()
     for name, folder in list(folders.items()):
         try:
-            with open_search({name: shown.place(folder)}, SEARCH_READ_S, shown.copy):
+            with open_search({name: shown.place(folder)}, SEARCH_READ_S):
                 pass
         except PeriplusError as error:
             faults.append(PageSearch(name, None, str(error)))
@@ -270,9 +270,9 @@ def _search(request: Request, name: str, folders: Mapping[str, Path], at: int, l
     shown = state_of(request).places
     places = {label: shown.place(folder) for label, folder in folders.items()}
     try:
-        done = state_of(request).indexing.is_done(list(filter(shown.is_read, folders.values())), CATCH_UP_S)
+        done = state_of(request).indexing.is_done(list(places.values()), CATCH_UP_S)
         near = url_id(canonical(like)) if like else None
-        with open_search(places, SEARCH_READ_S, shown.copy) as search:
+        with open_search(places, SEARCH_READ_S) as search:
             behind = search.catch_up(now(), _until(CATCH_UP_S))
             result = search.find(_query(request), HITS, at, facets=True, behind=behind, like=near)
         return PageSearch(name, result, indexing=not done)

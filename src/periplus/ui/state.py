@@ -111,10 +111,6 @@ class Places:
         address, now = self.stored.get(folder), _period()
         return not address or any(self.copies.is_made((address, now - age)) for age in range(OLD_PERIODS))
 
-    def copy(self, place: Place) -> Path:
-        """The folder that a place is read from. Raises as `read`."""
-        return next((self.read(folder) for folder, address in self.stored.items() if address == place), Path(place))
-
 
 def _period() -> int:
     return int(time.monotonic() / COPY_AGE_S)
@@ -182,11 +178,11 @@ class Indexing:
     """Search indexes updated in the background, by one thread for the collections of a query."""
 
     def __init__(self) -> None:
-        self._lock, self._threads = threading.Lock(), dict[tuple[Path, ...], threading.Thread]()
+        self._lock, self._threads = threading.Lock(), dict[tuple[Place, ...], threading.Thread]()
 
-    def is_done(self, folders: Sequence[Path], wait_s: float) -> bool:
+    def is_done(self, places: Sequence[Place], wait_s: float) -> bool:
         """Whether the indexes have all that is stored; False: not after wait_s, and the work goes on."""
-        behind = tuple(folder for folder in folders if searching.standing(folder) != (0, True))
+        behind = tuple(place for place in places if not searching.is_indexed(place))
         if not behind:
             return True
         with self._lock:
@@ -198,11 +194,11 @@ class Indexing:
         return not thread.is_alive()
 
 
-def _caught_up(*folders: Path) -> None:
+def _caught_up(*places: Place) -> None:
     """The search itself reports errors of the update."""
-    for folder in folders:
+    for place in places:
         with contextlib.suppress(PeriplusError, IndexBusy):
-            search_index.catch_up(folder)
+            search_index.catch_up(place)
 
 
 @frozen

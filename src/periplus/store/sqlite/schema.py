@@ -487,11 +487,6 @@ class WriteLock:
         os.close(self._file)
 
 
-def file_number(folder: Path) -> int:
-    """Inode number of the collection's file, which changes if the collection is created again."""
-    return (folder / DATABASE).stat().st_ino
-
-
 @contextlib.contextmanager
 def writing(folder: Path) -> Iterator[sqlite3.Connection]:
     """Opens a connection with one transaction. Raises NoCollection, StoreError."""
