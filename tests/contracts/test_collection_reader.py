@@ -421,3 +421,50 @@ def test_both_answer_questions_of_analyses_alike(places, question):
     ask, (folder, address) = SITE_QUESTIONS[question], places
     with open_reader(folder) as one, open_reader(address) as other:
         assert plain(ask(one)) == plain(ask(other))
+
+
+ASKED = [
+    "SELECT state, reason, count(*) AS n, avg(depth) AS depth, sum(size) AS size FROM pages GROUP BY 1, 2 ORDER BY 1, 2;",
+    "SELECT url, in_sitemap, rendered, charset, body_digest, text_digest FROM pages ORDER BY id",
+    "SELECT l.source, l.target, l.anchor, l.internal, u.state FROM links l JOIN urls u ON u.url = l.target"
+    " ORDER BY l.source, l.target, l.kind, l.anchor",
+    "WITH one AS (SELECT url, target FROM redirects) SELECT * FROM one -- a comment",
+    "SELECT id, kind, state, fetched, http2 FROM runs",
+    "SELECT name, home_page, pages_total, pages_failed FROM sites ORDER BY pages_total, name",
+    "SELECT host, site FROM hosts ORDER BY host",
+    "SELECT purpose, outcome, status, count(*) AS n FROM visits GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+    "SELECT 100 / 8 AS a, 1.5 AS b, 'caf\u00e9 100%' AS c, NULL AS d WHERE 1 = 1",
+]
+
+
+@pytest.mark.parametrize("question", ASKED, ids=range(len(ASKED)))
+def test_a_query_in_sql_is_answered_the_same_in_both(places, question):
+    of_folder, of_database = (periplus.sql(place, question) for place in places)
+    assert of_folder.to_dicts() == of_database.to_dicts() != []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM url", "CREATE TABLE t (a int)", "CREATE TEMP TABLE t (a int)", "COMMIT", "SELECT nothing FROM urls",
+        "SELECT 1; DELETE FROM url", "SELECT 1); COMMIT; DELETE FROM url; (SELECT 1", "SELECT 1 INTO other", "", "SELECT (",
+        "WITH gone AS (DELETE FROM url RETURNING id) SELECT * FROM gone", "SELECT id FROM url FOR UPDATE",
+        "SELECT set_config('transaction_read_only', 'off', true)", "SELECT nextval('queue_seq')", "SELECT 1 / 0",
+    ],
+)  # fmt: skip
+def test_statements_that_do_more_than_read_are_refused_by_a_database(places, statement):
+    with pytest.raises(UsageError, match="PostgreSQL does not understand this|only reads"):
+        periplus.sql(places[1], statement)
+    assert periplus.sql(places[1], "SELECT count(*) AS n FROM urls").to_dicts()[0]["n"] > 9
+
+
+def test_a_query_in_a_database_has_limits(places):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 - 1 FROM n) SELECT {} FROM n"
+    for what in ("count(*)", "i"):
+        with pytest.raises(StoreError, match="took too long"):
+            periplus.sql(places[1], endless.format(what), time_limit_s=0.05)
+    assert len(periplus.sql(places[1], "SELECT url FROM urls ORDER BY url", limit=2).to_dicts()) == 2
+    assert periplus.sql(places[1], "SELECT url FROM urls", limit=0).to_dicts() == []
+    assert periplus.sql(
+        places[1], "SELECT '\\x00ff'::bytea AS b, true AS t, now()::date - now()::date AS d"
+    ).to_dicts() == [{"b": "00ff", "t": 1, "d": 0}]

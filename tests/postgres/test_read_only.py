@@ -28,7 +28,7 @@ READS = [
     ["status"], ["page", "/a"], ["pages"], ["links", "--to", "/a"], ["search", "pilots"], ["faults", "list"],
     ["trends"], ["diff", "1", "2"], ["report"], ["map"], ["duplicates"], ["check", "--offline"], ["jobs", "list"],
     ["index"], ["export", "pages"], ["export", "links"], ["export", "issues"], ["template"],
-    ["map", "-f", "sitemap", "-o", "sitemaps"],
+    ["map", "-f", "sitemap", "-o", "sitemaps"], ["sql", "SELECT url, title FROM pages"],
 ]  # fmt: skip
 COPIED = ("search", "index")  # make a local copy where readers share no index
 WRITES = [

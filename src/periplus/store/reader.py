@@ -133,7 +133,7 @@ class CollectionReader(Protocol):
 
     @abstractmethod
     def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
-        """Executes one read-only statement of a user, in a folder or the copy of a database.
+        """Executes one read-only statement of a user, in the database's SQL, over the tables of `VIEWS`.
 
         most: maximum number of rows, -1: all. limit_s: for the statement and for reading its rows; 0: none. Raises
         UsageError for invalid statements and statements that do more than read; StoreError when the time is over, also
