@@ -206,7 +206,8 @@ def _collections_at(places: Sequence[Path | str]) -> Mapping[str, Path | str]:
 def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:
     """Runs one read-only SQL query (tables: docs/sql.md); all rows are held in memory.
 
-    folder: or a database address, whose SQL is PostgreSQL's. time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
+    folder: or a database address, whose SQL is PostgreSQL's. time_limit_s: 0: no limit. limit: rows; -1: all. Raises
+    UsageError, NoCollection, and StoreError at the time limit.
     """
     from periplus.api.exporting import run_query
 
