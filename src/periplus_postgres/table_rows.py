@@ -23,10 +23,11 @@ from periplus.store.views import select
 from periplus_postgres import hosts, schema
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.connection import Connection, connect
-from periplus_postgres.statements import POSTGRES, PostgresStatements, translate
+from periplus_postgres.statements import KEEP_SEGMENTS, POSTGRES, PostgresStatements, translate
 
 if TYPE_CHECKING:  # imports NumPy; and what collections without segments do without
     from periplus.model.arrays import Ints
+    from periplus.model.results import Segmentation
     from periplus_postgres.segments import RecordPlace, SegmentReader
 
 NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
@@ -160,8 +161,10 @@ class PostgresReader(CollectionReader):
         else:
             _plan(self._connection, "enable_nestloop = on", "enable_seqscan = off")
 
-    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
-        raise NotImplementedError  # a user's functions and statements run in a copy
+    def name_segments(self, segments: Segmentation) -> None:
+        with _translate_errors(self._address):
+            values = (segments.ids.tolist(), list(segments.names), segments.codes.tobytes())
+            self._connection.execute(KEEP_SEGMENTS.encode(), values)
 
     def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
         answer = self._answer(question, limit_s, most if most >= 0 else NO_LIMIT)

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import periplus
 from periplus.api.homes import open_reader
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
+from periplus.api.tables import Browser
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
@@ -383,7 +384,8 @@ TABLE_QUERIES = [
     ("pages", {"first_seen": "1970-01"}), ("links", {"source": HOME}), ("links", {"internal": "no"}),
     ("links", {"target": A}), ("links", {"target_state": "failed"}), ("links", {"target_status": "404"}),
     ("links", {"nofollow": "yes"}), ("hosts", {}), ("sites", {"name": "~e.org"}), ("sites", {"pages_fetched": "1.."}),
-    ("runs", {"fetched": "1.."}), ("redirects", {}), ("visits", {"outcome": "fetched"}), ("visits", {"url": A}),
+    ("runs", {"fetched": "1.."}), ("redirects", {}), ("bad", {"why": "!-"}),
+    ("visits", {"outcome": "fetched"}), ("visits", {"url": A}),
 ]  # fmt: skip
 
 
@@ -467,3 +469,42 @@ def test_a_query_in_a_database_has_limits(places):
     assert periplus.sql(places[1], "SELECT url FROM urls", limit=0).to_dicts() == []
     kinds = "SELECT '\\x00ff'::bytea AS b, true AS t, now()::date - now()::date AS d"
     assert periplus.sql(places[1], kinds).to_dicts() == [{"b": "00ff", "t": 1, "d": 0}]
+
+
+RULES = """[segments]
+"the A's" = "/a"
+charts = { pattern = "c[?]x=[12]$", status = "2xx" }
+else = [{ host = "else.example" }, "/lost"]
+"""
+
+
+def test_segments_are_the_same_in_both(places, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = copied(places[0], tmp_path / "e.periplus")
+    for path in (folder / "periplus.toml", tmp_path / "periplus.toml"):
+        path.write_text(RULES, "utf-8")
+    both = []
+    for place in (folder, places[1]):
+        with periplus.open(place) as collection:
+            lists = [
+                collection.pages(columns=("url", "segment")),
+                collection.pages(segment="charts"),
+                collection.pages(segment="else", columns=("url", "state")),
+                collection.links(source=HOME, columns=("target", "segment", "target_segment")),
+                collection.links(segment="the A's", target=HOME, columns=("source", "segment")),
+            ]
+            rows = [listed.to_dicts() for listed in lists]
+            rows.append(sorted(map(str, collection.links(segment="other", columns=("source", "target_segment")))))
+            rows.append(sorted(map(str, collection.table("pages").to_dicts())))
+        for name in ("pages", "links", "bad", "redirects", "visits"):
+            for query in (TableQuery((("segment", "other"),)), TableQuery((("segment", "!~A"),), sort=("-segment",))):
+                page = Browser().page(place, name, query)
+                shown = [[row[column.name] for column in page.columns if column.name != "id"] for row in named(page)]
+                rows.append((name, sorted(map(str, shown)), page.count, page.facets))
+        both.append(rows)
+    assert both[0] == both[1] and all(both[0])
+    assert {row["segment"] for row in both[0][0]} == {"the A's", "charts", "else", "other"}
+
+
+def named(page):
+    return [dict(zip([column.name for column in page.columns], row, strict=True)) for row in page.rows]

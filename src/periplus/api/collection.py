@@ -124,9 +124,6 @@ class StoredCollection:
         """Closes the collection; later calls fail."""
         self._reader.close()
 
-    def _read_folder(self) -> None:
-        """Makes the reader that of the folder, where segments can be named in SQL."""
-
     def _limit_reads(self) -> AbstractContextManager[None]:
         return self._reader.limit_reads(self._limit_s)
 
@@ -297,10 +294,9 @@ class StoredCollection:
             require_segment(self.place, only)
         if not (rules := rules_at(self.place)):
             return table
-        self._read_folder()
         with self._limit_reads():
             segments = segments_of(self._reader, rules)
-        self._reader.name_segments(segments.of)
+        self._reader.name_segments(segments)
         return with_segments(table)
 
     def _rows(

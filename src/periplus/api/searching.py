@@ -346,7 +346,7 @@ def pages_with(folder: Path, reader: CollectionReader, column: str, text: str) -
     table = PAGES
     if column == "segment":
         require_segment(folder, text)
-        reader.name_segments(segments_of(reader, rules_at(folder)).of)
+        reader.name_segments(segments_of(reader, rules_at(folder)))
         table = with_segments(table)
     asked = table.column(column)
     if (asked.searched or asked.wide or column == "types") and text[:1] not in ("~", "!") and text != EMPTY:

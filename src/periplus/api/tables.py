@@ -52,7 +52,7 @@ from periplus.store.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuer
 from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
-    from periplus.analyse.segments import Segmentation
+    from periplus.model.results import Segmentation
 
 __all__ = [
     "TABLES",
@@ -268,11 +268,11 @@ class Browser:
         if only:
             require_segment(place, only)
         if table.source:
-            # PostgreSQL ends a snapshot with the first statement that is stopped, and has no names of segments
+            # PostgreSQL ends a snapshot with the first statement that is stopped
             opened = snapshot_of if isinstance(place, Path) else open_reader
-            with opened(folder_of(place) if segments else place) as reader:
+            with opened(place) as reader:
                 if segments:
-                    reader.name_segments(segments.of)
+                    reader.name_segments(segments)
                 yield reader, table
             return
         with self._computed.lock:  # one audit at a time, as each loads a site's links into memory
