@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -13,18 +12,18 @@ from starlette.responses import Response
 
 from periplus.analyse.audit import Finding
 from periplus.analyse.audit_input import AuditInput, IssueColumns
-from periplus.api.collection import Collection
+from periplus.api.functions import open_collection
+from periplus.api.homes import open_reader
 from periplus.api.page_columns import ExtraColumns
 from periplus.api.tables import ResultTable
-from periplus.cli.options import collection_folder, collection_option
+from periplus.cli.options import collection_option, collection_place
 from periplus.model.audit import Category, IssueKind, Severity
 from periplus.model.tables import Table, columns_of
 from periplus.model.web import UrlId
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite.schema import DATABASE
 from periplus.ui import rendering
 from periplus.ui.description import Routes, Screen, TableScreen
-from periplus.ui.state import folder_of
+from periplus.ui.state import place_read
 from periplus.values import JsonObject, Place, Row
 
 PAGES = 10
@@ -39,9 +38,9 @@ class LongPage(NamedTuple):
     share: float
 
 
-def longest_pages(folder: Path) -> list[LongPage]:
+def longest_pages(place: Place) -> list[LongPage]:
     """The longest pages of a collection, the longest first."""
-    with Collection(folder) as collection:
+    with open_collection(place) as collection:
         rows = [(row.size or 0, row.url) for row in collection.pages(state="fetched", columns=("url", "size"))]
     total = sum(size for size, _ in rows) or 1
     return [LongPage(url, size, round(size / total, 4)) for size, url in heapq.nlargest(PAGES, rows)]
@@ -51,7 +50,7 @@ def longest_pages(folder: Path) -> list[LongPage]:
 @collection_option
 def longest(collection: Place | None) -> None:
     """List the longest pages of a collection."""
-    for page in longest_pages(collection_folder(collection)):
+    for page in longest_pages(collection_place(collection)):
         click.echo(f"{page.size:>12,}  {page.url}")
 
 
@@ -73,12 +72,13 @@ TINY_TITLE = Finding(
 )
 
 
-def _rows(folder: Path, subject: str) -> Iterator[tuple[object, ...]]:
-    return ((place, *page) for place, page in enumerate(longest_pages(folder), 1))
+def _rows(place: Place, subject: str) -> Iterator[tuple[object, ...]]:
+    return ((number, *page) for number, page in enumerate(longest_pages(place), 1))
 
 
-def _stamp(folder: Path, subject: str) -> object:
-    return (folder / DATABASE).stat().st_mtime_ns
+def _stamp(place: Place, subject: str) -> object:
+    with open_reader(place) as reader:
+        return reader.version()
 
 
 TABLES = {
@@ -101,8 +101,8 @@ TABLES = {
 
 def _show(request: Request) -> Response:
     """The longest pages."""
-    name, folder = folder_of(request)
-    pages: list[JsonObject] = [page._asdict() for page in longest_pages(folder)]
+    name, place = place_read(request)
+    pages: list[JsonObject] = [page._asdict() for page in longest_pages(place)]
     return rendering.answer(request, "longest/longest.html", {"title": "Longest pages", "name": name, "pages": pages})
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from periplus.api.audit import issue_rows
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, seen_since, trends
-from periplus.api.homes import folder_of, full_place, open_reader, snapshot_of
+from periplus.api.homes import full_place, open_reader, snapshot_of
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
 from periplus.api.page_segments import (
@@ -88,10 +88,10 @@ class ResultTable:
     """
 
     table: Table
-    rows: Callable[[Path, str], Rows]
-    stamp: Callable[[Path, str], object]
+    rows: Callable[[Any, str], Rows]
+    stamp: Callable[[Any, str], object]
     subject: str = ""
-    subjects: Callable[[Path], Sequence[str]] = lambda folder: ()
+    subjects: Callable[[Any], Sequence[str]] = lambda place: ()
 
 
 def result_tables() -> Mapping[str, ResultTable]:
@@ -336,10 +336,9 @@ class Browser:
         """A stored result as a table, reloaded if it changed."""
         kind, _, which = name.partition(":")
         result = result_tables()[kind]
-        folder = folder_of(place)
-        key = (full_place(place), name, result.stamp(folder, which))
+        key = (full_place(place), name, result.stamp(place, which))
         return self._computed.get_or_make(
-            key, lambda: stored_tables.computed_database((result.table, result.rows(folder, which)))
+            key, lambda: stored_tables.computed_database((result.table, result.rows(place, which)))
         )
 
 
@@ -377,7 +376,7 @@ def _stamp(place: Place, name: str) -> object:
     """Cache key of a stored result; None for other tables, which depend on `_version` alone."""
     kind, _, which = name.partition(":")
     result = result_tables().get(kind)
-    return result.stamp(folder_of(place), which) if result else None
+    return result.stamp(place, which) if result else None
 
 
 def _with_positions(place: Place, table: Table, page: TablePage, columns: Sequence[str]) -> TablePage:

@@ -18,7 +18,7 @@ from periplus.analyse.audit import issue_kinds
 from periplus.api import homes
 from periplus.api.functions import open_collection
 from periplus.api.positions import issues_with_positions
-from periplus.api.tables import TABLES, TableFacet, TablePage, TableQuery
+from periplus.api.tables import TableFacet, TablePage, TableQuery
 from periplus.errors import NoCollection
 from periplus.jobs.presets import choice, whole
 from periplus.model.audit import FaultDecision, FaultNote
@@ -27,7 +27,7 @@ from periplus.present.writers import find_writer, writers
 from periplus.ui import rendering
 from periplus.ui.description import TableScreen
 from periplus.ui.safety import form_of
-from periplus.ui.state import folder_of, now, place_read, state_of
+from periplus.ui.state import now, place_read, state_of
 from periplus.values import JsonObject, Pairs, fields_of
 
 ROWS = (50, 100, 250, 500)  # of one page
@@ -81,8 +81,6 @@ def table(request: Request) -> Response:
     name, place = place_read(request)
     shown, _, ending = request.path_params["table"].partition(".")
     screen, asked, browser = screen_of(shown), dict(request.query_params), state_of(request).browser
-    if screen.table not in TABLES:
-        _, place = folder_of(request)  # features store their tables in it
     if not ending and (short := short_query(request.query_params)) is not None:
         return RedirectResponse("?" + urlencode(short), 303)
     usual = tuple(condition for condition in screen.usual if condition[0] not in asked)
