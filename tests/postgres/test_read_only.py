@@ -95,6 +95,24 @@ def test_every_reading_command_answers_and_writes_nothing(reader, at_home, words
     assert words[0] in COPIED or made in ([], [at_home / "report.html"]), "it stores nothing of the collection"
 
 
+SEGMENTED = [
+    ["pages", "--segment", "pilots"], ["links", "--segment", "other"], ["export", "pages", "--segment", "pilots"],
+    ["export", "issues", "--segment", "other"], ["check", "--offline", "--segment", "other"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SEGMENTED, ids=" ".join)
+def test_segments_are_read_without_a_copy(reader, at_home, words):
+    owner, place = reader
+    rules = at_home / "periplus.toml"
+    rules.write_text('[segments]\npilots = "/a"\n', "utf-8")
+    before = state_of(owner)
+    ended = told(place, words)
+    assert ended.exit_code in (0, 5) and HOME in ended.output, (ended.output, ended.exception)
+    assert state_of(owner) == before
+    assert [path for path in at_home.rglob("*") if path.is_file()] == [rules]
+
+
 @pytest.mark.parametrize("words", WRITES, ids=" ".join)
 def test_what_it_may_not_do_is_refused_in_a_sentence(reader, at_home, words):
     owner, place = reader

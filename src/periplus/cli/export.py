@@ -49,8 +49,6 @@ def export() -> None:
     """Write tables for other programs, or the pages as a WARC or WACZ archive.
 
     docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand.
-    For a collection in PostgreSQL, redirects, issues, and pages without --no-rank are read from its local copy:
-    docs/postgresql.md.
     """
 
 
