@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import periplus
+from periplus.analyse.ego import Grouping
 from periplus.api.homes import open_reader
-from periplus.api.inlink_index import InlinkIndexes, narrow_query
+from periplus.api.inlink_index import InlinkIndexes, make, narrow_query
 from periplus.api.tables import Browser
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
@@ -23,8 +24,10 @@ from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey
 from periplus.store import checks, crawl_reads, page_notes, past_states, site_rows, text_rows
+from periplus.store.inlinks import open_index
 from periplus.store.tables import BROWSABLE_TABLES, TableQuery, rows_of, sample_of
 from periplus.store.views import LinkFilter, PageFilter
+from periplus.ui.graph import NeighbourRequest, look
 from periplus.urls.canonical import url_id
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
@@ -504,6 +507,22 @@ def test_segments_are_the_same_in_both(places, tmp_path, monkeypatch):
         both.append(rows)
     assert both[0] == both[1] and all(both[0])
     assert {row["segment"] for row in both[0][0]} == {"the A's", "charts", "else", "other"}
+
+
+@pytest.mark.parametrize("grouping", Grouping)
+def test_the_link_graph_around_a_page_is_the_same_in_both(places, grouping):
+    one, other = (look(place, NeighbourRequest(A, grouping, steps=2), InlinkIndexes()) for place in places)
+    assert one == other and one.nodes
+
+
+def test_a_large_index_of_links_is_stored_in_the_cache_of_a_database(places, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder, address = places
+    make(address)
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    make(copied(folder, tmp_path / "e.periplus"))
+    of_database, of_folder = open_index(file.parent), open_index(tmp_path / "e.periplus")
+    assert plain(of_database.links) == plain(of_folder.links) and plain(of_database.same) == plain(of_folder.same)
 
 
 def named(page):

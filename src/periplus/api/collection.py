@@ -462,7 +462,8 @@ class Collection(StoredCollection):
         return brought_up(self.folder, anew, watch)
 
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
-        """Writes the report as one HTML file, by default report.html in the collection's folder; returns its path.
+        """Writes the report as one HTML file, by default report.html in the collection's folder, for a database in the
+        current directory; returns its path.
 
         site: its key; empty: the only site, or a report with a row for each of them. path: a name ending in .pdf writes
         a PDF with the first causes of each kind of issue. near: compare texts for near duplicates; None: only if the
@@ -470,7 +471,7 @@ class Collection(StoredCollection):
         """
         from periplus.api.page_notes import take_notes
 
-        target = Path(path) if path is not None else self.folder / REPORT_FILE
+        target = Path(path or (REPORT_FILE if self._store else self.folder / REPORT_FILE))
         take_notes(self.place)
         with _without_collector():
             if target.suffix.lower() == ".pdf":
