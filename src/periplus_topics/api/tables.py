@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from periplus.api.homes import folder_of
 from periplus.api.tables import ResultTable, Rows
 from periplus.model.tables import Table, columns_of
 from periplus.present.wording import iso
 from periplus.urls.scope import site_key
-from periplus.values import Place
 from periplus_topics.api.portal import portals, review_of
 from periplus_topics.api.stories import stored_stories, stories_file
 from periplus_topics.api.topics import judged_stamp, stored_judgements, topic_file, topic_names, topic_of
@@ -105,8 +103,8 @@ PORTAL_SITES = Table(
 )
 
 
-def _stories(place: Place, _: str) -> Rows:
-    stored = stored_stories(folder_of(place))
+def _stories(folder: Path, _: str) -> Rows:
+    stored = stored_stories(folder)
     for number, story in enumerate(stored.stories if stored else (), 1):
         first = story.pages[0]
         last = max(page.date.when for page in story.pages)
@@ -115,8 +113,8 @@ def _stories(place: Place, _: str) -> Rows:
                story.order.value, ", ".join(story.sites))  # fmt: skip
 
 
-def _story_pages(folder: Place, _: str) -> Rows:
-    stored = stored_stories(folder_of(folder))
+def _story_pages(folder: Path, _: str) -> Rows:
+    stored = stored_stories(folder)
     for number, story in enumerate(stored.stories if stored else (), 1):
         for place, page in enumerate(story.pages, 1):
             after = delay(page.date, story.pages[0].date) if place > 1 else ""
@@ -159,29 +157,29 @@ def _words(folder: Path, topic: str) -> Rows:
         )
 
 
-def _entries(place: Place, portal: str) -> Rows:
-    for entry in review_of(folder_of(place), portal).entries:
+def _entries(folder: Path, portal: str) -> Rows:
+    for entry in review_of(folder, portal).entries:
         yield (entry.key, entry.kind, entry.verdict or None, entry.title, entry.published, len(entry.sites),
             len(entry.pages), round(entry.weight, 4),
                entry.relevance, entry.sentence, ", ".join(entry.keywords), entry.pages[0].url)  # fmt: skip
 
 
-def _sources(place: Place, portal: str) -> Rows:
-    for site in review_of(folder_of(place), portal).sites:
+def _sources(folder: Path, portal: str) -> Rows:
+    for site in review_of(folder, portal).sites:
         yield site.key, site.chosen, site.verdict or None, site.stories, round(site.gain, 4), site.relevance
 
 
-def _review_stamp(place: Place, portal: str) -> object:
-    review = review_of(folder_of(place), portal)
+def _review_stamp(folder: Path, portal: str) -> object:
+    review = review_of(folder, portal)
     return review.gathered, hash(review.entries), hash(review.sites)
 
 
-def _stories_stamp(place: Place, _: str) -> object:
-    return when_stored(stories_file(folder_of(place)))
+def _stories_stamp(folder: Path, _: str) -> object:
+    return when_stored(stories_file(folder))
 
 
-def portal_names(place: Place) -> list[str]:
-    return [portal.name for portal, _ in portals(folder_of(place))]
+def portal_names(folder: Path) -> list[str]:
+    return [portal.name for portal, _ in portals(folder)]
 
 
 RESULTS = {
