@@ -48,7 +48,7 @@ $(COMPILED): setup.py $(TYPES) $(TYPES:.pxd=.py) | $(STAMP)
 	$(PY) setup.py --quiet build_ext --inplace --parallel 2 $(if $(filter setup.py,$?),--force)
 	@touch $@
 
-check: check-style check-types check-rules ## Format, lint, types, layers, architecture, stale references: under a minute; `make -j2 check` is faster.
+check: check-style check-types check-rules ## Format, lint, types, layers, architecture, stale references: about 20 s of CPU; `make -j2 check` is faster.
 
 check-style: $(TOOLS)
 	$(PY) -m ruff format --no-cache --check .

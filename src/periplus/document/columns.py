@@ -27,6 +27,7 @@ PROBES = 32  # slots of a hash table that are probed; then a dict is used, whate
 SEED = hash("names") & 0xFFFFFFFF
 MASK, FACTOR = 0xFFFFFFFF, 0x01000193  # 32 bits; the prime of FNV-1a
 ROW_FIELDS, PATH_FIELDS, NAME_FIELDS = 7, 4, 4
+NAME_START, NAME_END, NAME_HASH = range(1, 4)  # offsets in a row of Names
 
 
 NO_NUMBERS, NO_CHARS = memoryview(bytearray(0)).cast("i"), memoryview(bytearray(0))
@@ -183,7 +184,7 @@ class Names:
 
     def __init__(self, slots: int) -> None:
         self.text = Text(slots * 16)
-        self.rows = NumberColumn(slots * NAME_FIELDS)  # owner, start, end, hash
+        self.rows = NumberColumn(slots * NAME_FIELDS)  # at offset 0 the owner
         self.slots = memoryview(bytearray(4 * slots)).cast("i")
         self.mask = slots - 1
         self.count = 0
@@ -231,18 +232,18 @@ class Names:
 
     def start(self, number: int) -> int:
         """Start of a text in `text`."""
-        return self.rows.values[(number - 1) * NAME_FIELDS + 1]
+        return self.rows.values[(number - 1) * NAME_FIELDS + NAME_START]
 
     def end(self, number: int) -> int:
         """End of a text in `text`."""
-        return self.rows.values[(number - 1) * NAME_FIELDS + 2]
+        return self.rows.values[(number - 1) * NAME_FIELDS + NAME_END]
 
     def _is(self, number: int, key: int, owner: int, source: bytes | memoryview, start: int, end: int) -> int:
         row = (number - 1) * NAME_FIELDS
-        if self.rows.values[row + 3] != key or self.rows.values[row] != owner:
+        if self.rows.values[row + NAME_HASH] != key or self.rows.values[row] != owner:
             return 0
-        place = self.rows.values[row + 1]
-        if self.rows.values[row + 2] - place != end - start:
+        place = self.rows.values[row + NAME_START]
+        if self.rows.values[row + NAME_END] - place != end - start:
             return 0
         return stands_at(self.text.chars, place, source, start, end)
 
@@ -250,7 +251,7 @@ class Names:
         self.mask = 2 * self.mask + 1
         self.slots = memoryview(bytearray(4 * (self.mask + 1))).cast("i")
         for number in range(1, self.count + 1):
-            slot = self.rows.values[(number - 1) * NAME_FIELDS + 3] & self.mask
+            slot = self.rows.values[(number - 1) * NAME_FIELDS + NAME_HASH] & self.mask
             for _ in range(PROBES):
                 if self.slots[slot] == 0:
                     self.slots[slot] = number

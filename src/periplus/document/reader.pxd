@@ -19,6 +19,8 @@ cdef int NAME_CHARS, ELEMENTS_MOST, META_MOST, TITLES_MOST, HEADINGS_MOST, HREF_
 cdef int PATHS_MOST, ROOT_CHARS, ROOT_BYTES, FRAGMENTS_MOST
 cdef int END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK
 cdef int OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS
+cdef int OPEN_ENDS, OPEN_POSITION, OPEN_SECTIONED, OPEN_KIND, OPEN_LEVEL, OPEN_PART, OPEN_LANGUAGE, OPEN_PATH, OPEN_P
+cdef int WORDS_PURPOSE, WORDS_NUMBER, WORDS_START, WORDS_ALT, WORDS_ALT_END, WORDS_TITLE, HEAD_ANCHOR, ROOT_LINKS
 cdef int FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT
 cdef int POSITION_SHIFT, NOFOLLOW, LONG
 
@@ -99,7 +101,7 @@ cdef class Reader:
     cdef int _gather(self, int node, int purpose, int number) except -1
     @cython.locals(
         rows=NumberColumn, words=Text, row=int, purpose=int, number=int, start=int, first=int, last=int, title=int,
-        source="const unsigned char[::1]", end=int,
+        outer=int, source="const unsigned char[::1]", end=int,
     )
     cdef int _end_words(self, int node) except -1
     @cython.locals(rows=NumberColumn, anchors=Text, row=int, start=int, end=int)

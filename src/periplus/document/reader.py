@@ -58,6 +58,12 @@ NOFOLLOW_RELS = frozenset(("nofollow", "ugc", "sponsored"))
 END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK = 1, 2, 4, 8, 16, 32, 64
 # Number of fields per row of the columns
 OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS = 10, 7, 2, 2
+# offsets in these rows; at offset 0 is the element, the count of links, or the length of the text
+OPEN_ENDS, OPEN_POSITION, OPEN_SECTIONED, OPEN_KIND, OPEN_LEVEL, OPEN_PART, OPEN_LANGUAGE, OPEN_PATH, OPEN_P = range(
+    1, 10
+)
+WORDS_PURPOSE, WORDS_NUMBER, WORDS_START, WORDS_ALT, WORDS_ALT_END, WORDS_TITLE = range(1, 7)
+HEAD_ANCHOR = ROOT_LINKS = 1
 FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT = range(4)  # purposes of collected text
 
 
@@ -179,7 +185,7 @@ class Reader:
             self.sheet += 1
             ends |= END_SHEET
         if ends:
-            self.open.values[saved + 1] = ends
+            self.open.values[saved + OPEN_ENDS] = ends
         else:
             self.open.size = saved
         return 0
@@ -188,11 +194,11 @@ class Reader:
         """Saves the state that the end of the element restores."""
         stack, blocks, row = self.open, self.blocks, self.open.size
         stack.reserve(OPEN_FIELDS)
-        stack.values[row], stack.values[row + 1] = node, 0
-        stack.values[row + 2], stack.values[row + 3] = self.position, self.sectioned
-        stack.values[row + 4], stack.values[row + 5], stack.values[row + 6] = blocks.kind, blocks.level, blocks.position
-        stack.values[row + 7], stack.values[row + 8] = blocks.language, blocks.path
-        stack.values[row + 9] = blocks.holds_p
+        stack.values[row], stack.values[row + OPEN_ENDS] = node, 0
+        stack.values[row + OPEN_POSITION], stack.values[row + OPEN_SECTIONED] = self.position, self.sectioned
+        stack.values[row + OPEN_KIND], stack.values[row + OPEN_LEVEL] = blocks.kind, blocks.level
+        stack.values[row + OPEN_PART], stack.values[row + OPEN_P] = blocks.position, blocks.holds_p
+        stack.values[row + OPEN_LANGUAGE], stack.values[row + OPEN_PATH] = blocks.language, blocks.path
         stack.size = row + OPEN_FIELDS
         return 0
 
@@ -202,7 +208,7 @@ class Reader:
         if row < 0 or self.open.values[row] != node:
             return 0
         stack, blocks = self.open, self.blocks
-        ends = stack.values[row + 1]
+        ends = stack.values[row + OPEN_ENDS]
         if ends & END_LINK:
             blocks.link(-1)
         if ends & END_BLOCK:
@@ -217,10 +223,10 @@ class Reader:
                 self.sheets.put(0)
         if ends & END_ROOT:
             self._end_root()
-        self.position, self.sectioned = stack.values[row + 2], stack.values[row + 3]
-        blocks.kind, blocks.level, blocks.position = stack.values[row + 4], stack.values[row + 5], stack.values[row + 6]
-        blocks.language, blocks.path = stack.values[row + 7], stack.values[row + 8]
-        blocks.holds_p = stack.values[row + 9]
+        self.position, self.sectioned = stack.values[row + OPEN_POSITION], stack.values[row + OPEN_SECTIONED]
+        blocks.kind, blocks.level = stack.values[row + OPEN_KIND], stack.values[row + OPEN_LEVEL]
+        blocks.position, blocks.holds_p = stack.values[row + OPEN_PART], stack.values[row + OPEN_P]
+        blocks.language, blocks.path = stack.values[row + OPEN_LANGUAGE], stack.values[row + OPEN_PATH]
         stack.size = row
         return 0
 
@@ -281,7 +287,7 @@ class Reader:
         text, row = self.blocks.text, self.roots.size - ROOT_FIELDS
         start = min(self.roots.values[row], text.size)
         if (
-            self.link_count > self.roots.values[row + 1]
+            self.link_count > self.roots.values[row + ROOT_LINKS]
             or text.size - start > ROOT_BYTES
             or folded_chars(text.chars, start, text.size) > ROOT_CHARS
         ):
@@ -416,8 +422,8 @@ class Reader:
             return 0
         row, inner = self.slots[ALT], self.gathering.size - WORDS_FIELDS
         start, end = self.value_starts[row], self.value_ends[row]
-        if inner >= 0 and not self.gathering.values[inner + 5] and has_words(self.chars, start, end):
-            self.gathering.values[inner + 4], self.gathering.values[inner + 5] = start, end
+        if inner >= 0 and not self.gathering.values[inner + WORDS_ALT_END] and has_words(self.chars, start, end):
+            self.gathering.values[inner + WORDS_ALT], self.gathering.values[inner + WORDS_ALT_END] = start, end
         return 0
 
     def _note_fact(self, tag: int) -> int:
@@ -502,7 +508,7 @@ class Reader:
         if self.entry_rows.values[entry - 1]:
             return 0
         if SOURCE_IS_ANCHOR[source]:
-            is_first = not self.head_rows.values[(number - 1) * HEAD_FIELDS + 1]
+            is_first = not self.head_rows.values[(number - 1) * HEAD_FIELDS + HEAD_ANCHOR]
             return self._gather(node, FOR_ANCHOR, entry * 2 + is_first)
         slot = ALT if self._has(ALT) else TITLE
         if self._has(slot):
@@ -524,7 +530,7 @@ class Reader:
             self.anchor_starts.add(text.begin)
             text.next_piece(NEWLINE)
             self.entry_rows.values[entry - 1] = self.anchor_starts.size
-            head = (self.entries.owner(entry) - 1) * HEAD_FIELDS + 1
+            head = (self.entries.owner(entry) - 1) * HEAD_FIELDS + HEAD_ANCHOR
             if number % 2 or not self.head_rows.values[head]:
                 self.head_rows.values[head] = self.anchor_starts.size
         return 0
@@ -546,9 +552,13 @@ class Reader:
         row = self.slots[TITLE] if self.stamps[TITLE] == self.serial else -1
         rows, first = self.gathering, self.gathering.size
         rows.reserve(WORDS_FIELDS)
-        rows.values[first], rows.values[first + 1], rows.values[first + 2] = node, purpose, number
-        rows.values[first + 3], rows.values[first + 4], rows.values[first + 5] = self.words.size, 0, 0
-        rows.values[first + 6] = row
+        rows.values[first], rows.values[first + WORDS_PURPOSE], rows.values[first + WORDS_NUMBER] = (
+            node,
+            purpose,
+            number,
+        )
+        rows.values[first + WORDS_START], rows.values[first + WORDS_TITLE] = self.words.size, row
+        rows.values[first + WORDS_ALT] = rows.values[first + WORDS_ALT_END] = 0
         rows.size = first + WORDS_FIELDS
         return END_WORDS
 
@@ -556,10 +566,12 @@ class Reader:
         rows, words = self.gathering, self.words
         while rows.size and rows.values[rows.size - WORDS_FIELDS] == node:
             row = rows.size - WORDS_FIELDS
-            purpose, number, start = rows.values[row + 1], rows.values[row + 2], rows.values[row + 3]
-            first, last, title = rows.values[row + 4], rows.values[row + 5], rows.values[row + 6]
-            if row and last and not rows.values[row - 2]:
-                rows.values[row - 3], rows.values[row - 2] = first, last
+            purpose, number = rows.values[row + WORDS_PURPOSE], rows.values[row + WORDS_NUMBER]
+            start, title = rows.values[row + WORDS_START], rows.values[row + WORDS_TITLE]
+            first, last = rows.values[row + WORDS_ALT], rows.values[row + WORDS_ALT_END]
+            outer = row - WORDS_FIELDS
+            if row and last and not rows.values[outer + WORDS_ALT_END]:
+                rows.values[outer + WORDS_ALT], rows.values[outer + WORDS_ALT_END] = first, last
             rows.size = row
             source, end = words.chars, words.size
             if start < end and words.chars[start] == SPACE:

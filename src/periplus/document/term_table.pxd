@@ -2,7 +2,7 @@ cimport cython
 
 cdef unsigned int _STRANGE, _BLANK, _LINE_FEED, _SPACE, _PLUS, _SHARP, _ASCII, _LEAD, _TAIL, _SIX_BITS
 cdef unsigned long long _START, _PRIME, _BITS
-cdef Py_ssize_t _COLUMNS, _PAGE, _LEAST_WORDS, _LEAST_BYTES
+cdef Py_ssize_t _COLUMNS, _LENGTH, _SHOWN, _TERM, _PAGE, _LEAST_WORDS, _LEAST_BYTES
 
 
 @cython.locals(

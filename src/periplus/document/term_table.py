@@ -20,7 +20,8 @@ MOST_CODE = 0x7FF
 """The last two-byte character: all later ones are STRANGE."""
 # Five numbers per word: start in the arena of its spelling, followed by its term; length of the word, of the spelling,
 # of the term; the last page that had it
-_COLUMNS, _PAGE = 5, 4
+_COLUMNS = 5
+_LENGTH, _SHOWN, _TERM, _PAGE = range(1, 5)  # offsets in a row; at offset 0 is the place in the arena
 _LEAST_WORDS, _LEAST_BYTES = 1_024, 16_384
 
 
@@ -196,7 +197,7 @@ class TermTable:
         if self.hashes[slot] == 0:
             slot = self.add(digest, length)
         row = slot * _COLUMNS
-        start, shown, term = self.rows[row], self.rows[row + 2], self.rows[row + 3]
+        start, shown, term = self.rows[row], self.rows[row + _SHOWN], self.rows[row + _TERM]
         if self.terms_end + term + 1 > len(self.terms):
             self.terms = enlarge(self.terms, self.terms_end + term + 1)
         for at in range(start + shown, start + shown + term):
@@ -227,7 +228,7 @@ class TermTable:
         """Whether the word is in this slot."""
         row = slot * _COLUMNS
         start = self.rows[row]
-        if self.rows[row + 1] != length:
+        if self.rows[row + _LENGTH] != length:
             return 0
         for at in range(length):
             if self.arena[start + at] != self.word[at]:
@@ -250,8 +251,8 @@ class TermTable:
         slot = self.find(digest, length)
         self.hashes[slot] = digest
         row = slot * _COLUMNS
-        self.rows[row], self.rows[row + 1] = self.arena_end, length
-        self.rows[row + 2], self.rows[row + 3] = len(shown_bytes), len(term_bytes)
+        self.rows[row], self.rows[row + _LENGTH] = self.arena_end, length
+        self.rows[row + _SHOWN], self.rows[row + _TERM] = len(shown_bytes), len(term_bytes)
         self.arena_end = end
         self.count += 1
         return slot
