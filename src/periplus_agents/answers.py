@@ -11,10 +11,8 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
-from periplus.api.homes import folder_of
 from periplus.api.tables import Browser
 from periplus.errors import NoCollection
 from periplus.model.tables import Column, ColumnKind, Table
@@ -71,11 +69,6 @@ class ServedCollections:
             return name, places[name]
         names = ", ".join(places) or "there are none"
         raise NoCollection(f"there is no collection {name!r}: {names}" if name else f"name a collection: {names}")
-
-    def folder(self, name: str) -> tuple[str, Path]:
-        """As `place`, with the folder to read: for a database its updated local copy."""
-        name, place = self.place(name)
-        return name, folder_of(place)
 
 
 @frozen

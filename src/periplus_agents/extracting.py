@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from periplus.api.page_columns import ExtraColumns
-from periplus.api.page_segments import rules_file
-from periplus.files import read_rules
+from periplus.api.page_segments import applied_rules, rules_file
 from periplus.model.web import UrlId
 from periplus.store.reader import CollectionReader
 from periplus.values import Place, Row
@@ -14,13 +13,12 @@ from periplus.values import Place, Row
 
 def page_columns(place: Place) -> ExtraColumns | None:
     """A column `x:NAME` per extraction rule of a collection. Raises UsageError for invalid rules."""
-    path = rules_file(place)
-    text = read_rules(path)
+    text = applied_rules(place)
     if "extract" not in text:  # avoids importing the parser
         return None
     from periplus_agents.extraction import columns_of, extract_rules, extract_values
 
-    rules = extract_rules(text, str(path))
+    rules = extract_rules(text, str(rules_file(place)))
     columns = columns_of(rules)
 
     def values(reader: CollectionReader, names: Sequence[str]) -> Callable[[UrlId], Row]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from periplus.api.collection import Collection
-from periplus.api.homes import folder_of
+from periplus.api.functions import open_collection
 from periplus.api.page import Page
 from periplus.errors import StoreError, UsageError
 from periplus.model.page import TEXT_PARTS, Part
@@ -38,7 +38,7 @@ class TextExport:
 @contextlib.contextmanager
 def _pages_at(place: Place, watch: Watch) -> Iterator[_Pages]:
     """place: a folder or a database address."""
-    with Collection(folder_of(place)) as collection:
+    with open_collection(place) as collection:
         rows = list(collection.pages(state="fetched", columns=("url", "text_chars", "text_digest")))
         yield _Pages(len(rows), ((row, partial(_with_text, collection, row.url)) for row in rows), watch)
 

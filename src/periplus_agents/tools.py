@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from periplus.api.functions import open_collection, search_collections
+from periplus.api.homes import cache_folder
 from periplus.api.tables import TABLES, TableQuery, result_tables
 from periplus.errors import UsageError
 from periplus.features import service
@@ -149,10 +150,9 @@ def _search(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     query, like = arguments.get("query", ""), arguments.get("like") or arguments.get("vector")
     if not query and not like:
         raise UsageError("give a query, like or a vector")
-    looked_up = served.folder if served.embed is not None else served.place  # `folder` shows whether it has vectors
-    name, place = (name, Path()) if several else looked_up(name)
-    folders = [each for each in several.values() or [place] if isinstance(each, Path)]
-    if query and like is None and served.embed is not None and any((folder / VECTORS).is_dir() for folder in folders):
+    name, place = (name, Path()) if several else served.place(name)
+    asked_at = several.values() or [place]
+    if query and like is None and served.embed and any((cache_folder(each) / VECTORS).is_dir() for each in asked_at):
         like = served.embed(text_of(query))
     asked: dict[str, Any] = {
         "limit": most, "page": leaf, "like": like, "watch": lambda done, waiting: time.monotonic() > ends,
@@ -252,8 +252,8 @@ def _diff(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
 
 
 def _survey(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
-    name, folder = served.folder(arguments.get("collection", ""))
-    table, rows = service("survey table")(folder, arguments.get("table", "sites"))
+    name, place = served.place(arguments.get("collection", ""))
+    table, rows = service("survey table")(place, arguments.get("table", "sites"))
     first, most = first_of(arguments), arguments.get("limit", ROWS)
     picked = list(islice(rows, first, first + most + 1))
     shown_rows = [dict(zip(table.names, row, strict=True)) for row in picked[:most]]

@@ -13,7 +13,7 @@ from periplus.acquire.clock import SystemClock
 from periplus.acquire.discovery import Discovery
 from periplus.acquire.fetch import completion_of, visit_of
 from periplus.acquire.transport import user_agent
-from periplus.api.homes import home_of
+from periplus.api.homes import home_of, snapshot_of
 from periplus.document.headers import media_type
 from periplus.document.media_types import may_be_kept, may_be_read
 from periplus.document.understand import canonical_xml
@@ -26,8 +26,8 @@ from periplus.model.visit import Cause, Cut, Failed, Fetched, Headers, Reason, R
 from periplus.model.web import SiteKey, Url, UrlId
 from periplus.settings import VERSION, Politeness, Settings, last_settings, settings_from
 from periplus.store import aliases
-from periplus.store.sqlite import reading, runs, schema
-from periplus.store.sqlite.listing import SqliteReader
+from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import runs, schema
 from periplus.store.warc import (
     CHANGED_FIELDS,
     CRAWLER,
@@ -42,7 +42,7 @@ from periplus.store.warc import (
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import SiteScope, site_name, site_scope
-from periplus.values import frozen
+from periplus.values import Place, frozen
 from periplus_archives.exchanges import Filler, exchanges, shared_bodies
 from periplus_archives.files import CUTS, ArchiveFile, ArchiveReader, Payloads, archive_files, main_page, seconds_of
 from periplus_archives.wacz import WaczNote, write_wacz
@@ -56,54 +56,52 @@ _ONCE = Politeness(retries=0)  # reading an archive again gives the same result
 
 
 def export_warc(
-    folder: Path, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False
+    place: Place, path: Path, *, file_bytes: int = FILE_BYTES, index: Path | None = None, with_xml: bool = False
 ) -> WarcStatistics:
     """Writes every stored response as WARC 1.1, in order of fetching.
 
     index: path of a CDXJ index to write. with_xml: adds to each parsed page a conversion record with its canonical XML.
     Raises NoCollection, StoreError.
     """
-    with _target(folder, path, file_bytes, with_xml=with_xml) as (archive, connection):
-        return write_archive(archive, exchanges(connection), index)
+    with _target(place, path, file_bytes, with_xml=with_xml) as (archive, reader):
+        return write_archive(archive, exchanges(reader), index)
 
 
-def export_wacz(folder: Path, path: Path, now: float) -> WarcStatistics:
+def export_wacz(place: Place, path: Path, now: float) -> WarcStatistics:
     """Writes every stored response as one WACZ 1.1.1 file: WARC, index, pages with titles and texts, digests.
 
     now: date of the export, in seconds since the epoch. Raises NoCollection, StoreError.
     """
-    with _target(folder, path, FILE_BYTES, with_xml=False) as (archive, connection):
-        contents = SqliteReader(connection)
+    with _target(place, path, FILE_BYTES, with_xml=False) as (archive, reader):
         starts = [start for note in archive.runs.values() for start in note.starts]
         title = f"{site_name(Url(starts[0]))}, as kept by Periplus" if starts else "A web archive"
         note = WaczNote(
-            title, now, starts[0] if starts else "", lambda exchange: contents.title_and_text(url_id(exchange.url))
+            title, now, starts[0] if starts else "", lambda exchange: reader.title_and_text(url_id(exchange.url))
         )
-        return write_wacz(archive, exchanges(connection), note)
+        return write_wacz(archive, exchanges(reader), note)
 
 
 @contextlib.contextmanager
 def _target(
-    folder: Path, path: Path, file_bytes: int, *, with_xml: bool
-) -> Iterator[tuple[WarcTarget, reading.Connection]]:
+    place: Place, path: Path, file_bytes: int, *, with_xml: bool
+) -> Iterator[tuple[WarcTarget, CollectionReader]]:
     """The archive to write and a snapshot of the collection. Raises NoCollection, StoreError."""
-    with reading.moment(folder) as connection:
-        notes = {record.id: _note(record) for record in runs.run_records(connection)}
-        xml_of = _xml_of(connection) if with_xml else None
+    with snapshot_of(place) as reader:
+        notes = {record.id: _note(record) for record in reader.runs()}
+        xml_of = _xml_of(reader) if with_xml else None
         try:
-            yield WarcTarget(path, notes, VERSION, shared_bodies(connection), file_bytes, xml_of), connection
+            yield WarcTarget(path, notes, VERSION, shared_bodies(reader), file_bytes, xml_of), reader
         except OSError as error:
             raise StoreError(
                 f"{path} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
             ) from error
 
 
-def _xml_of(connection: reading.Connection) -> Callable[[Exchange], tuple[bytes, str] | None]:
+def _xml_of(reader: CollectionReader) -> Callable[[Exchange], tuple[bytes, str] | None]:
     """Returns a function for the canonical XML of a page: the stored one, or one made from the stored body."""
-    contents = SqliteReader(connection)
 
     def xml_of(exchange: Exchange) -> tuple[bytes, str] | None:
-        if (stored := contents.xml(url_id(exchange.url))) is not None or exchange.body is None:
+        if (stored := reader.xml(url_id(exchange.url))) is not None or exchange.body is None:
             return stored
         return canonical_xml(exchange.url, Fetched(exchange.status, exchange.headers, exchange.body))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from periplus.cli.options import FILE, collection_folder, option, place_flag, place_option
+from periplus.cli.options import FILE, option, place_flag, place_option
 from periplus.errors import StoreError
 from periplus.present.wording import count_of, number
 from periplus.settings import SUFFIX, Settings
@@ -33,8 +33,7 @@ def warc(place: Place, output: Path | None, cdxj: bool, file_bytes: int, with_xm
 
     path = output or Path(name_of(place).removesuffix(".periplus") + ".warc.gz")
     index = path.with_name(path.name.removesuffix(".gz").removesuffix(".warc") + ".cdxj") if cdxj else None
-    folder = collection_folder(place)
-    done = export_warc(folder, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
+    done = export_warc(place, path, file_bytes=file_bytes, index=index, with_xml=with_xml)
     counts = (
         f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {done.failures} without an answer, "
         f"{number(done.size_bytes)} bytes"
@@ -56,8 +55,7 @@ def wacz(place: Place, output: Path | None) -> None:
     from periplus_archives.api import export_wacz
 
     path = output or Path(name_of(place).removesuffix(".periplus") + ".wacz")
-    folder = collection_folder(place)
-    done = export_wacz(folder, path, time.time())
+    done = export_wacz(place, path, time.time())
     counts = f"{count_of(done.responses, 'response')}, {done.revisits} repeated, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {path}: {counts}", err=True)
 
@@ -81,10 +79,7 @@ def site(place: Place, target: Path, no_scripts: bool) -> None:
     from periplus_archives.site_copy import export_site
 
     watch = Watch()
-    folder = collection_folder(place)
-    done = export_site(
-        folder, target, lambda files, count: watch("Writing files", files, count), scripts=not no_scripts
-    )
+    done = export_site(place, target, lambda files, count: watch("Writing files", files, count), scripts=not no_scripts)
     counts = f"{count_of(done.pages, 'page')}, {count_of(done.parts, 'part')}, {number(done.size_bytes)} bytes"
     click.echo(f"Written to {target}: {counts}", err=True)
     if done.not_kept:

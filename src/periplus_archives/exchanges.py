@@ -1,13 +1,12 @@
-"""Visits, bodies and aliases of a collection in a folder, for archives; and its filling from an archive."""
+"""Visits, bodies and aliases of a collection, for archives; and the filling of one in a folder from an archive."""
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from periplus.model.collection import Exchange
 from periplus.model.frontier import Batch, Candidate, Completion
@@ -17,7 +16,8 @@ from periplus.model.visit import FETCHED_REASONS, Headers, Reason
 from periplus.model.web import Url, UrlId
 from periplus.settings import Storage
 from periplus.store.bodies import unpack_headers, unpack_original
-from periplus.store.sqlite import reading, schema
+from periplus.store.reader import CollectionReader
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.ledger import BodyWriter, FolderLedger, stored_bodies
 from periplus.store.sqlite.listing import SqliteReader
 
@@ -30,20 +30,18 @@ WITH holder AS MATERIALIZED (
     SELECT max(id) AS id FROM visit
     WHERE outcome = 'fetched' AND status BETWEEN 200 AND 299 AND purpose = 'page' AND url_id <> 0 GROUP BY url_id)
 SELECT v.id, v.run_id, coalesce(v.text, u.text), v.purpose, v.started, v.took_s, v.outcome, v.status, v.detail, v.address, v.head,
-       b.data, b.dictionary_id, b.text, CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, coalesce(p.body_id, 0), g.sent
+       CASE v.outcome WHEN 'fetched' THEN v.detail ELSE '' END, p.url_id, coalesce(p.body_id, 0), g.sent
 FROM visit v
 LEFT JOIN url u ON u.id = v.url_id
 LEFT JOIN holder k ON k.id = v.id
 LEFT JOIN alias a ON k.id IS NOT NULL AND a.url_id = v.url_id AND a.moved <> ''
 LEFT JOIN page p ON k.id IS NOT NULL AND p.url_id = coalesce(a.page_id, v.url_id)
 LEFT JOIN rendering g ON g.url_id = p.url_id
-LEFT JOIN body b ON b.id = p.body_id AND length(b.data) > 0
 WHERE v.outcome <> 'skipped' ORDER BY v.id
 """  # noqa: E501
 _WITH_BODY = (
     "SELECT u.id, u.text, p.media_type, p.charset FROM page p JOIN url u ON u.id = p.url_id"
-    " JOIN body b ON b.id = p.body_id AND length(b.data) > 0"
-    f" WHERE u.reason IN {any_of(FETCHED_REASONS)} ORDER BY u.text"
+    f" JOIN body b ON b.id = p.body_id WHERE u.reason IN {any_of(FETCHED_REASONS)} AND ({{}}) ORDER BY u.text{{}}"
 )
 _CLICKS = any_of(CLICK_KINDS)
 _TARGETS = (
@@ -54,38 +52,38 @@ _TARGETS = (
 _BY_NOFOLLOW = f"('{Reason.NOFOLLOW.value}', '{Reason.RESOURCE.value}')"
 
 
-def exchanges(connection: sqlite3.Connection) -> Iterator[Exchange]:
+def exchanges(reader: CollectionReader) -> Iterator[Exchange]:
     """Streams all visits with a request, oldest first."""
-    contents = SqliteReader(connection)
-    cursor = connection.execute(_EXCHANGES)
-    while block := cursor.fetchmany(BLOCK_ROWS):
+    rows = reader.stream(_EXCHANGES, (), BLOCK_ROWS)
+    while block := list(islice(rows, BLOCK_ROWS)):
+        bodies = reader.bodies([row[12] for row in block if row[12] is not None])
         for row in block:
-            data, dictionary_id, text, cut, body_id, sent = row[11:]
-            body = contents.restore(data, dictionary_id, text) if data else None
+            cut, page_id, body_id, sent = row[11:]
+            body = bodies.get(page_id)
             if sent is not None and body is not None:  # the rendered page is not a server's response
                 body, body_id = unpack_original(sent), 0
             visit: _VisitColumns = row[:10]
             yield Exchange(*visit, unpack_headers(row[10]), body, cut, body_id)
 
 
-def with_bodies(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, Url, str, str]]:
+def with_bodies(reader: CollectionReader) -> Iterator[tuple[UrlId, Url, str, str]]:
     """(id, URL, media type, charset) of current pages with stored bytes, sorted by URL."""
-    rows: Iterator[Any] = reading.rows(connection.execute(_WITH_BODY))
-    for url_id, text, media_type, charset in rows:
+    dialect = reader.statements.dialect
+    has_bytes = "length(b.data) > 0" + " OR b.segment IS NOT NULL" * dialect.has_shards
+    for url_id, text, media_type, charset in reader.stream(_WITH_BODY.format(has_bytes, dialect.text_order)):
         yield UrlId(url_id), Url(text), media_type, charset
 
 
-def other_addresses(connection: sqlite3.Connection) -> Iterator[tuple[UrlId, UrlId]]:
+def other_addresses(reader: CollectionReader) -> Iterator[tuple[UrlId, UrlId]]:
     """(alias, page) of all aliases."""
-    find = "SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL"
-    rows: Iterator[Any] = reading.rows(connection.execute(find))
+    rows = reader.stream("SELECT url_id, page_id FROM alias WHERE page_id IS NOT NULL")
     return ((UrlId(url_id), UrlId(page_id)) for url_id, page_id in rows)
 
 
-def shared_bodies(connection: sqlite3.Connection) -> frozenset[int]:
+def shared_bodies(reader: CollectionReader) -> frozenset[int]:
     """Ids of bodies shared by several pages."""
     find = "SELECT body_id FROM page WHERE body_id IS NOT NULL GROUP BY body_id HAVING count(*) > 1"
-    return frozenset(body_id for (body_id,) in connection.execute(find))
+    return frozenset(body_id for (body_id,) in reader.stream(find))
 
 
 # Completions are stored one by one, in large transactions.

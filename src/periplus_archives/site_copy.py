@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
+from periplus.api.homes import snapshot_of
 from periplus.document.decode import decode
 from periplus.document.rewriting import rewritten_css, rewritten_html, rewritten_xml, url_rewriter
 from periplus.errors import StoreError, UsageError
@@ -19,14 +20,13 @@ from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
 from periplus.present.markup import macros
 from periplus.present.wording import REASON_WORDS, count_of
+from periplus.store.reader import CollectionReader
 from periplus.store.site_rows import redirect_hops
-from periplus.store.sqlite import reading, runs
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.canonical import url_id
 from periplus.urls.files import FileNames
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_name
-from periplus.values import frozen
+from periplus.values import Place, frozen
 from periplus_archives.exchanges import other_addresses, with_bodies
 
 NOT_KEPT_COLUMNS = ("url", "reason", "status", "links")
@@ -71,7 +71,7 @@ class SiteCopy:
 
 
 def export_site(
-    folder: Path,
+    place: Place,
     target: Path,
     watch: Callable[[int, int], None] = lambda done, count: None,
     *,
@@ -86,9 +86,9 @@ def export_site(
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{target} already exists: choose a new or empty folder")
-    with reading.moment(folder) as connection:
+    with snapshot_of(place) as reader:
         try:
-            return _Copy(connection, target, scripts).write(watch)
+            return _Copy(reader, target, scripts).write(watch)
         except OSError as error:
             raise StoreError(
                 f"{target} cannot be written: {error.strerror or error}. Is the disk full, or the folder read-only?"
@@ -98,11 +98,11 @@ def export_site(
 class _Copy:
     """One export."""
 
-    def __init__(self, connection: reading.Connection, target: Path, scripts: bool) -> None:
-        self._connection, self._target, self._scripts = connection, target, scripts
+    def __init__(self, reader: CollectionReader, target: Path, scripts: bool) -> None:
+        self._reader, self._target, self._scripts = reader, target, scripts
         self._with_scripts = 0
         names = FileNames(OWN)
-        rows = (row for row in with_bodies(connection) if scripts or row[2] not in SCRIPTS)
+        rows = (row for row in with_bodies(reader) if scripts or row[2] not in SCRIPTS)
         self._files = [(*row, names.of(row[1], row[2])) for row in rows]
         if not self._files:
             raise UsageError(
@@ -115,8 +115,8 @@ class _Copy:
 
     def _other_paths(self) -> dict[UrlId, str]:
         """Paths for redirects and aliases, which point to the file of their target."""
-        leads = dict(other_addresses(self._connection))
-        sources, targets, _ = redirect_hops(SqliteReader(self._connection))
+        leads = dict(other_addresses(self._reader))
+        sources, targets, _ = redirect_hops(self._reader)
         leads |= dict(zip(map(UrlId, sources.tolist()), map(UrlId, targets.tolist()), strict=True))
         paths: dict[UrlId, str] = {}
         for source in leads:
@@ -131,10 +131,10 @@ class _Copy:
         return paths
 
     def write(self, watch: Callable[[int, int], None]) -> SiteCopy:
-        contents, size, pages = SqliteReader(self._connection), 0, 0
+        size = pages = 0
         for done, (page_id, url, media_type, charset, path) in enumerate(self._files):
             watch(done, len(self._files))
-            data = self._rewritten(url, path, media_type, charset, contents.body(page_id) or b"")
+            data = self._rewritten(url, path, media_type, charset, self._reader.body(page_id) or b"")
             file = self._target / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
@@ -175,13 +175,13 @@ class _Copy:
     def _missing_rows(self) -> list[MissingTarget]:
         rows = []
         for url in sorted(self._missing):
-            (brief,) = SqliteReader(self._connection).briefs([url_id(url)])
+            (brief,) = self._reader.briefs([url_id(url)])
             reason = Reason(brief.reason) if brief.url else None
             rows.append(MissingTarget(url, reason, brief.status, self._missing[url]))
         return rows
 
     def _write_own(self, not_kept: list[MissingTarget], pages: int) -> None:
-        records = runs.run_records(self._connection)
+        records = self._reader.runs()
         starts = dict.fromkeys(Url(start) for record in records for start in record.starts)
         there = [(start, quote(self._paths[url_id(start)])) for start in starts if url_id(start) in self._paths]
         there = there or [(self._files[0][1], quote(self._files[0][-1]))]

@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that conn
 class DatabaseCollection(Collection):
     """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
-    It is read in the database, and so are searches if its readers share an index. Without one, a search, and lists
-    with segments, read a local copy made at the first access: docs/postgresql.md.
+    It is read in the database, and so are searches if its readers share an index. Without one, a search reads a local
+    copy made at the first access: docs/postgresql.md.
     """
 
     def __init__(
@@ -48,10 +48,6 @@ class DatabaseCollection(Collection):
 
     def __repr__(self) -> str:
         return f"<DatabaseCollection {self._address.collection}>"
-
-    def _read_folder(self) -> None:
-        self._reader.close()
-        self._reader = reader_of(self.folder)
 
     @contextlib.contextmanager
     def _opened_search(self) -> Iterator[Search]:

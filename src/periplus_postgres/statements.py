@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -33,6 +34,24 @@ POSTGRES = Dialect(
     has_shards=True,
     has_triggers=False,
     has_sequences=True,
+)
+# A reader may have no right to create a function or a temporary table: the segments of its session are settings, and
+# segment_of(id) is replaced by a binary search in them. The WITH clause parses them once per statement.
+KEEP_SEGMENTS = (
+    "SELECT set_config('periplus.segment_ids', %s::bigint[]::text, false),"
+    " set_config('periplus.segment_names', %s::text[]::text, false),"
+    " set_config('periplus.segment_codes', encode(%s, 'hex'), false)"
+)
+_SEGMENTS = (
+    "WITH segments AS MATERIALIZED (SELECT current_setting('periplus.segment_ids')::bigint[] AS ids,"
+    " current_setting('periplus.segment_names')::text[] AS names,"
+    " decode(current_setting('periplus.segment_codes'), 'hex') AS codes) "
+)
+_SEGMENT_OF = re.compile(r"segment_of\((\w+\.\w+)\)")
+_PLACE = r"width_bucket(\1, (SELECT ids FROM segments))"
+_SEGMENT = (
+    rf"(CASE WHEN (SELECT ids FROM segments)[{_PLACE}] = \1 THEN"
+    rf" (SELECT names FROM segments)[get_byte((SELECT codes FROM segments), {_PLACE} - 1) + 1] END)"
 )
 
 
@@ -149,6 +168,8 @@ def _unnest(table: str, columns: str) -> str:
 
 def translate(statement: str) -> bytes:
     """A shared statement in psycopg's syntax. CROSS JOIN: SQLite's order of a join, which PostgreSQL plans itself."""
+    if "segment_of(" in statement:
+        statement = _SEGMENTS + _SEGMENT_OF.sub(_SEGMENT, statement)
     return statement.replace("CROSS JOIN", "JOIN").replace("%", "%%").replace("?", "%s").encode()
 
 

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from functools import cached_property
 from itertools import count, islice
-from time import thread_time
+from time import monotonic, thread_time
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
 from periplus.children import process_lives
 from periplus.errors import OutOfTime, StoreError, UsageError
-from periplus.model.tables import Table
+from periplus.model.tables import VIEWS, Table
 from periplus.store.bodies import BodyCodec
 from periplus.store.notes import note
-from periplus.store.reader import ROWS_AT_ONCE, Activity, Answer, CollectionReader
+from periplus.store.reader import NO_LIMIT, ROWS_AT_ONCE, Activity, Answer, CollectionReader
 from periplus.store.statements import Row as DialectRow
 from periplus.store.views import select
 from periplus_postgres import hosts, schema
 from periplus_postgres.address import Address, address_of
 from periplus_postgres.connection import Connection, connect
-from periplus_postgres.statements import POSTGRES, PostgresStatements, translate
+from periplus_postgres.statements import KEEP_SEGMENTS, POSTGRES, PostgresStatements, translate
 
 if TYPE_CHECKING:  # imports NumPy; and what collections without segments do without
     from periplus.model.arrays import Ints
+    from periplus.model.results import Segmentation
     from periplus_postgres.segments import RecordPlace, SegmentReader
 
 NUMBERS_AT_ONCE = 100_000  # rows converted to an array at a time
+_TOO_LONG = "reading took too long and was stopped: query less, or allow more time"
 _HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of an empty extension
 
 
@@ -49,7 +52,7 @@ def _translate_errors(address: Address, *, writes: bool = False) -> Iterator[Non
     try:
         yield
     except psycopg.errors.QueryCanceled as error:
-        raise OutOfTime("reading took too long and was stopped") from error
+        raise OutOfTime(_TOO_LONG) from error
     except psycopg.Error as error:
         message = str(error).strip().partition("\n")[0] or type(error).__name__
         raise StoreError(
@@ -158,11 +161,35 @@ class PostgresReader(CollectionReader):
         else:
             _plan(self._connection, "enable_nestloop = on", "enable_seqscan = off")
 
-    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
-        raise NotImplementedError  # a user's functions and statements run in a copy
+    def name_segments(self, segments: Segmentation) -> None:
+        with _translate_errors(self._address):
+            values = (segments.ids.tolist(), list(segments.names), segments.codes.tobytes())
+            self._connection.execute(KEEP_SEGMENTS.encode(), values)
 
     def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
-        raise NotImplementedError
+        answer = self._answer(question, limit_s, most if most >= 0 else NO_LIMIT)
+        return Answer(next(answer), answer)
+
+    def _answer(self, question: str, limit_s: float, most: int) -> Iterator[Any]:
+        """Yields the column names, then the rows."""
+        with self.limit_reads(limit_s), self._connection.transaction():
+            self._connection.execute("SET TRANSACTION READ ONLY")
+            read_whole_tables(self._connection)
+            with self._connection.cursor(name="answer") as cursor, _translate_mistakes():
+                # a cursor has one statement, and a subquery is nothing but a query
+                query = question.strip().rstrip(";")
+                cursor.execute(f"{_views()} SELECT * FROM (\n{query}\n) answer".encode("utf-8", "replace"))
+                yield [column.name for column in cursor.description or ()]
+                read_s = 0.0
+                while most and not 0 < limit_s < read_s:
+                    began = monotonic()
+                    rows = cursor.fetchmany(min(most, ROWS_AT_ONCE))
+                    read_s, most = read_s + monotonic() - began, most - len(rows)
+                    yield from (tuple(map(_plain_value, row)) for row in rows)
+                    if not rows:
+                        return
+                if most:
+                    raise OutOfTime(_TOO_LONG)
 
     def body_in_segment(self, segment: str, start: int, length: int) -> bytes:
         from periplus_postgres.segments import RecordPlace
@@ -174,6 +201,38 @@ class PostgresReader(CollectionReader):
         from periplus_postgres.segments import SegmentReader, object_storage
 
         return SegmentReader(object_storage(place_of_segments(self._connection)))
+
+
+def _views() -> str:
+    """WITH clause that gives users' statements the tables of VIEWS, which only the owner could create as views."""
+    views = (
+        f"{table.name} ({', '.join(table.names)}) AS NOT MATERIALIZED ({select(table, dialect=POSTGRES)})"
+        for table in VIEWS.values()
+    )
+    return f"WITH {', '.join(views)}"
+
+
+@contextlib.contextmanager
+def _translate_mistakes() -> Iterator[None]:
+    """Translates errors of a user's statement to UsageError."""
+    try:
+        yield
+    except (psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.ActiveSqlTransaction):
+        raise UsageError("`periplus sql` only reads: one SELECT") from None
+    except (psycopg.ProgrammingError, psycopg.DataError, psycopg.NotSupportedError) as error:
+        raise UsageError(
+            f"PostgreSQL does not understand this: {error.diag.message_primary or error}. It takes one SELECT from "
+            f"{', '.join(VIEWS)}; docs/sql.md lists their columns."
+        ) from None
+
+
+def _plain_value(value: object) -> object:
+    """A value as SQLite returns it."""
+    if value is None or isinstance(value, int | float | str):
+        return int(value) if isinstance(value, bool) else value
+    if isinstance(value, Decimal):
+        return float(value) if value % 1 else int(value)
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def place_of_segments(connection: Connection) -> str:

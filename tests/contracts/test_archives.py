@@ -28,12 +28,14 @@ def done(*words):
 
 
 @pytest.fixture
-def places(tmp_path, address):
-    """Command-line names of the collection in a folder and in a database."""
+def places(tmp_path, address, monkeypatch):
+    """Command-line names of the collection in a folder and in a database, of which no copy is made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = stored(tmp_path / "c.periplus", ANSWERS, ["https://e.org/"])
     copy = stored(tmp_path / "copy.periplus", ANSWERS, ["https://e.org/"])
     into_database(copy, address.text, silent)
-    return ("-c", folder), ("-c", address.text)
+    yield ("-c", folder), ("-c", address.text)
+    assert not (tmp_path / "cache").exists()
 
 
 def records(path):

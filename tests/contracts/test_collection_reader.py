@@ -14,16 +14,20 @@ import pytest
 from click.testing import CliRunner
 
 import periplus
+from periplus.analyse.ego import Grouping
 from periplus.api.homes import open_reader
-from periplus.api.inlink_index import InlinkIndexes, narrow_query
+from periplus.api.inlink_index import InlinkIndexes, make, narrow_query
+from periplus.api.tables import Browser
 from periplus.cli.main import main
 from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.model.tables import LINKS, PAGES, REDIRECTS, RUNS, SITES, VISITS
 from periplus.model.visit import Reason
 from periplus.model.web import SiteKey
 from periplus.store import checks, crawl_reads, page_notes, past_states, site_rows, text_rows
+from periplus.store.inlinks import open_index
 from periplus.store.tables import BROWSABLE_TABLES, TableQuery, rows_of, sample_of
 from periplus.store.views import LinkFilter, PageFilter
+from periplus.ui.graph import NeighbourRequest, look
 from periplus.urls.canonical import url_id
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
@@ -387,7 +391,8 @@ TABLE_QUERIES = [
     ("pages", {"first_seen": "1970-01"}), ("links", {"source": HOME}), ("links", {"internal": "no"}),
     ("links", {"target": A}), ("links", {"target_state": "failed"}), ("links", {"target_status": "404"}),
     ("links", {"nofollow": "yes"}), ("hosts", {}), ("sites", {"name": "~e.org"}), ("sites", {"pages_fetched": "1.."}),
-    ("runs", {"fetched": "1.."}), ("redirects", {}), ("visits", {"outcome": "fetched"}), ("visits", {"url": A}),
+    ("runs", {"fetched": "1.."}), ("redirects", {}), ("bad", {"why": "!-"}),
+    ("visits", {"outcome": "fetched"}), ("visits", {"url": A}),
 ]  # fmt: skip
 
 
@@ -425,3 +430,104 @@ def test_both_answer_questions_of_analyses_alike(places, question):
     ask, (folder, address) = SITE_QUESTIONS[question], places
     with open_reader(folder) as one, open_reader(address) as other:
         assert plain(ask(one)) == plain(ask(other))
+
+
+ASKED = [
+    "SELECT state, reason, count(*) AS n, avg(depth) AS depth, sum(size) AS size FROM pages GROUP BY 1, 2 ORDER BY 2;",
+    "SELECT url, in_sitemap, rendered, charset, body_digest, text_digest FROM pages ORDER BY id",
+    "SELECT l.source, l.target, l.anchor, l.internal, u.state FROM links l JOIN urls u ON u.url = l.target"
+    " ORDER BY l.source, l.target, l.kind, l.anchor",
+    "WITH one AS (SELECT url, target FROM redirects) SELECT * FROM one -- a comment",
+    "SELECT id, kind, state, fetched, http2 FROM runs",
+    "SELECT name, home_page, pages_total, pages_failed FROM sites ORDER BY pages_total, name",
+    "SELECT host, site FROM hosts ORDER BY host",
+    "SELECT purpose, outcome, status, count(*) AS n FROM visits GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+    "SELECT 100 / 8 AS a, 1.5 AS b, 'caf\u00e9 100%' AS c, NULL AS d WHERE 1 = 1",
+]
+
+
+@pytest.mark.parametrize("question", ASKED, ids=range(len(ASKED)))
+def test_a_query_in_sql_is_answered_the_same_in_both(places, question):
+    of_folder, of_database = (periplus.sql(place, question) for place in places)
+    assert of_folder.to_dicts() == of_database.to_dicts() != []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM url", "CREATE TEMP TABLE t (a int)", "COMMIT", "SELECT nothing FROM urls", "SELECT (", "",
+        "SELECT 1; DELETE FROM url", "SELECT 1); COMMIT; DELETE FROM url; (SELECT 1", "SELECT 1 INTO other",
+        "WITH gone AS (DELETE FROM url RETURNING id) SELECT * FROM gone", "SELECT id FROM url FOR UPDATE",
+        "SELECT set_config('transaction_read_only', 'off', true)", "SELECT nextval('queue_seq')", "SELECT 1 / 0",
+    ],
+)  # fmt: skip
+def test_statements_that_do_more_than_read_are_refused_by_a_database(places, statement):
+    with pytest.raises(UsageError, match=r"PostgreSQL does not understand this|only reads"):
+        periplus.sql(places[1], statement)
+    assert periplus.sql(places[1], "SELECT count(*) AS n FROM urls").to_dicts()[0]["n"] > 9
+
+
+def test_a_query_in_a_database_has_limits(places):
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 - 1 FROM n) SELECT {} FROM n"
+    for what in ("count(*)", "i"):
+        with pytest.raises(StoreError, match="took too long"):
+            periplus.sql(places[1], endless.format(what), time_limit_s=0.05)
+    assert len(periplus.sql(places[1], "SELECT url FROM urls ORDER BY url", limit=2).to_dicts()) == 2
+    assert periplus.sql(places[1], "SELECT url FROM urls", limit=0).to_dicts() == []
+    kinds = "SELECT '\\x00ff'::bytea AS b, true AS t, now()::date - now()::date AS d"
+    assert periplus.sql(places[1], kinds).to_dicts() == [{"b": "00ff", "t": 1, "d": 0}]
+
+
+RULES = """[segments]
+"the A's" = "/a"
+charts = { pattern = "c[?]x=[12]$", status = "2xx" }
+else = [{ host = "else.example" }, "/lost"]
+"""
+
+
+def test_segments_are_the_same_in_both(places, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = copied(places[0], tmp_path / "e.periplus")
+    for path in (folder / "periplus.toml", tmp_path / "periplus.toml"):
+        path.write_text(RULES, "utf-8")
+    both = []
+    for place in (folder, places[1]):
+        with periplus.open(place) as collection:
+            lists = [
+                collection.pages(columns=("url", "segment")),
+                collection.pages(segment="charts"),
+                collection.pages(segment="else", columns=("url", "state")),
+                collection.links(source=HOME, columns=("target", "segment", "target_segment")),
+                collection.links(segment="the A's", target=HOME, columns=("source", "segment")),
+            ]
+            rows = [listed.to_dicts() for listed in lists]
+            rows.append(sorted(map(str, collection.links(segment="other", columns=("source", "target_segment")))))
+            rows.append(sorted(map(str, collection.table("pages").to_dicts())))
+        for name in ("pages", "links", "bad", "redirects", "visits"):
+            for query in (TableQuery((("segment", "other"),)), TableQuery((("segment", "!~A"),), sort=("-segment",))):
+                page = Browser().page(place, name, query)
+                shown = [[row[column.name] for column in page.columns if column.name != "id"] for row in named(page)]
+                rows.append((name, sorted(map(str, shown)), page.count, page.facets))
+        both.append(rows)
+    assert both[0] == both[1] and all(both[0])
+    assert {row["segment"] for row in both[0][0]} == {"the A's", "charts", "else", "other"}
+
+
+@pytest.mark.parametrize("grouping", Grouping)
+def test_the_link_graph_around_a_page_is_the_same_in_both(places, grouping):
+    one, other = (look(place, NeighbourRequest(A, grouping, steps=2), InlinkIndexes()) for place in places)
+    assert one == other and one.nodes
+
+
+def test_a_large_index_of_links_is_stored_in_the_cache_of_a_database(places, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder, address = places
+    make(address)
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    make(copied(folder, tmp_path / "e.periplus"))
+    of_database, of_folder = open_index(file.parent), open_index(tmp_path / "e.periplus")
+    assert plain(of_database.links) == plain(of_folder.links) and plain(of_database.same) == plain(of_folder.same)
+
+
+def named(page):
+    return [dict(zip([column.name for column in page.columns], row, strict=True)) for row in page.rows]

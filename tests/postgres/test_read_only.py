@@ -20,10 +20,10 @@ from periplus.ui.state import AppState, places
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
 from periplus_postgres.moving import move
-from periplus_topics.api.topics import TopicOrder, train_topic
 from periplus_studies import api as survey
 from periplus_studies.model import Campaign
 from periplus_studies.units import unit_of
+from periplus_topics.api.topics import TopicOrder, train_topic
 from postgres_server import empty_collection
 from stored import page, stored
 
@@ -34,7 +34,7 @@ READS = [
     ["trends"], ["diff", "1", "2"], ["report"], ["map"], ["duplicates"], ["check", "--offline"], ["jobs", "list"],
     ["index"], ["export", "pages"], ["export", "links"], ["export", "issues"], ["template"],
     ["map", "-f", "sitemap", "-o", "sitemaps"], ["topic", "list"], ["topic", "show", "t"], ["topic", "judge", "t"],
-    ["survey", "status"], ["survey", "links"], ["survey", "export", "sites"],
+    ["survey", "status"], ["survey", "links"], ["survey", "export", "sites"], ["sql", "SELECT url, title FROM pages"],
 ]  # fmt: skip
 INDEXING = ("search", "index")  # make a local index where readers share none
 WRITES = [
@@ -105,6 +105,24 @@ def test_every_reading_command_answers_and_writes_nothing(reader, at_home, words
     made = [path for path in at_home.rglob("*") if path.is_file() and "sitemap" not in path.name]
     assert words[0] in INDEXING or made in ([], [at_home / "report.html"]), "it stores nothing of the collection"
     assert not [path for path in made if path.name == "collection.db"]
+
+
+SEGMENTED = [
+    ["pages", "--segment", "pilots"], ["links", "--segment", "other"], ["export", "pages", "--segment", "pilots"],
+    ["export", "issues", "--segment", "other"], ["check", "--offline", "--segment", "other"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", SEGMENTED, ids=" ".join)
+def test_segments_are_read_without_a_copy(reader, at_home, words):
+    owner, place = reader
+    rules = at_home / "periplus.toml"
+    rules.write_text('[segments]\npilots = "/a"\n', "utf-8")
+    before = state_of(owner)
+    ended = told(place, words)
+    assert ended.exit_code in (0, 5) and HOME in ended.output, (ended.output, ended.exception)
+    assert state_of(owner) == before
+    assert [path for path in at_home.rglob("*") if path.is_file()] == [rules]
 
 
 @pytest.mark.parametrize("words", WRITES, ids=" ".join)

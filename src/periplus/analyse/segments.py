@@ -8,18 +8,14 @@ stored with pages: a changed rule takes effect at once.
 from __future__ import annotations
 
 import re
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from periplus.errors import UsageError
-from periplus.model.arrays import Ints, Mask, Unsigned8
-from periplus.model.results import SegmentSum
+from periplus.model.arrays import Ints, Mask
+from periplus.model.results import Segmentation, SegmentSum
 from periplus.model.tables import ALL_URLS, EMPTY, SEGMENT_OTHER, Column, ColumnKind
 from periplus.settings import rules_table
 from periplus.urls.parameters import path_pattern, plain_path
@@ -170,33 +166,6 @@ def columns_read(rules: Iterable[SegmentRule]) -> tuple[str, ...]:
     if INDEXABLE in names:
         names = (names - {INDEXABLE}) | {*_INDEXABLE_OF}
     return ("id", *sorted(names - {"id"}))
-
-
-@dataclass(frozen=True)
-class Segmentation:
-    """The segment of each URL of a collection.
-
-    names: segments in the order of their rules, `other` last. codes: indices in names.
-    """
-
-    names: tuple[str, ...]
-    ids: Ints  # ascending
-    codes: Unsigned8
-
-    @cached_property
-    def _ids(self) -> array[int]:
-        return array("q", self.ids.tobytes())  # bisect takes a third of NumPy's time for a single number
-
-    def counts(self) -> dict[str, int]:
-        """Number of URLs in each segment."""
-        return dict(zip(self.names, np.bincount(self.codes, minlength=len(self.names)).tolist(), strict=True))
-
-    def of(self, url_id: int | None) -> str | None:
-        """The segment of a URL, or None if the URL is unknown."""
-        if url_id is None:
-            return None
-        place = bisect_left(self._ids, url_id)
-        return self.names[self.codes[place]] if place < len(self._ids) and self._ids[place] == url_id else None
 
 
 def assign_segments(rules: Sequence[SegmentRule], columns: Mapping[str, Sequence[Any]]) -> Segmentation:

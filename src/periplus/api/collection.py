@@ -124,9 +124,6 @@ class StoredCollection:
         """Closes the collection; later calls fail."""
         self._reader.close()
 
-    def _read_folder(self) -> None:
-        """Makes the reader that of the folder, where segments can be named in SQL."""
-
     def _limit_reads(self) -> AbstractContextManager[None]:
         return self._reader.limit_reads(self._limit_s)
 
@@ -297,10 +294,9 @@ class StoredCollection:
             require_segment(self.place, only)
         if not (rules := rules_at(self.place)):
             return table
-        self._read_folder()
         with self._limit_reads():
             segments = segments_of(self._reader, rules)
-        self._reader.name_segments(segments.of)
+        self._reader.name_segments(segments)
         return with_segments(table)
 
     def _rows(
@@ -467,7 +463,8 @@ class Collection(StoredCollection):
         return brought_up(self.place, anew, watch)
 
     def report(self, path: Path | str | None = None, site: str = "", *, near: bool | None = None) -> Path:
-        """Writes the report as one HTML file, by default report.html in the collection's folder; returns its path.
+        """Writes the report as one HTML file, by default report.html in the collection's folder, for a database in the
+        current directory; returns its path.
 
         site: its key; empty: the only site, or a report with a row for each of them. path: a name ending in .pdf writes
         a PDF with the first causes of each kind of issue. near: compare texts for near duplicates; None: only if the
@@ -475,7 +472,7 @@ class Collection(StoredCollection):
         """
         from periplus.api.page_notes import take_notes
 
-        target = Path(path) if path is not None else self.folder / REPORT_FILE
+        target = Path(path or (REPORT_FILE if self._store else self.folder / REPORT_FILE))
         take_notes(self.place)
         with _without_collector():
             if target.suffix.lower() == ".pdf":

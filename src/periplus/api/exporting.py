@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def run_query(folder: Path, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
+def run_query(place: Place, question: str, time_limit_s: float = 10.0, most: int = -1) -> Iterator[Answer]:
     """Runs one SQL query; read the answer within the context.
 
     most: rows, -1: all. time_limit_s: 0: no limit. Raises UsageError, StoreError.
     """
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
         answer = reader.ask(question, time_limit_s, most)
         # closing the generator ends its time limit before the reader closes
         with contextlib.closing(answer.rows):  # type: ignore[type-var]

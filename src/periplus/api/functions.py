@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.collection import Collection
-from periplus.api.homes import collections_at, database_at, folder_of, place_at
+from periplus.api.homes import collections_at, database_at, place_at
 from periplus.api.rows import Rows
 from periplus.errors import NoCollection, UsageError
 from periplus.features import is_address
@@ -206,11 +206,12 @@ def _collections_at(places: Sequence[Path | str]) -> Mapping[str, Path | str]:
 def sql(folder: Path | str, question: str, *, time_limit_s: float = 10.0, limit: int = -1) -> Rows:
     """Runs one read-only SQL query (tables: docs/sql.md); all rows are held in memory.
 
-    time_limit_s: 0: no limit. limit: rows; -1: all. Raises UsageError, NoCollection, and StoreError at the time limit.
+    folder: or a database address, whose SQL is PostgreSQL's. time_limit_s: 0: no limit. limit: rows; -1: all. Raises
+    UsageError, NoCollection, and StoreError at the time limit.
     """
     from periplus.api.exporting import run_query
 
-    with run_query(folder_of(folder), question, time_limit_s, limit) as answer:
+    with run_query(place_at(folder), question, time_limit_s, limit) as answer:
         names, rows = answer.columns, list(answer.rows)
     columns = [Column(name, _kind([row[place] for row in rows]), "") for place, name in enumerate(names)]
     return Rows("answer", columns, lambda _: iter(rows))

@@ -125,6 +125,7 @@ class FolderStore:
 
     def files(self, place: Path) -> UserFiles:
         return FolderFiles(place)
+
     def index_feed(self, place: Path, reader: CollectionReader | None) -> AbstractContextManager[IndexFeed]:
         from periplus.store.sqlite.index_feed import folder_feed
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from periplus.analyse.ego import Grouping, Web, book_graph, web_of
 from periplus.analyse.pagerank import pagerank
 from periplus.api.cache import LruCache
-from periplus.api.homes import open_reader
+from periplus.api.homes import cache_folder, full_place, open_reader, place_at
 from periplus.children import start_child
 from periplus.model.web import Url
 from periplus.store import inlinks
@@ -38,46 +40,50 @@ CHILD_NICE = 10  # lower priority than crawls and readers
 class InlinkIndexes:
     """Cache of the recently used indexes. Thread-safe."""
 
-    _small: LruCache[tuple[Path, InlinkIndexVersion], StoredInlinkIndex] = field(
+    _small: LruCache[tuple[Place, InlinkIndexVersion], StoredInlinkIndex] = field(
         default_factory=lambda: LruCache(CACHED_INDEXES)
     )
-    _makers: dict[Path, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
-    _webs: LruCache[tuple[Path, InlinkIndexVersion, Grouping, bool], Web] = field(
+    _makers: dict[Place, tuple[subprocess.Popen[bytes], float]] = field(default_factory=dict)
+    _webs: LruCache[tuple[Place, InlinkIndexVersion, Grouping, bool], Web] = field(
         default_factory=lambda: LruCache(CACHED_WEBS)
     )
 
-    def of(self, folder: Path, reader: CollectionReader) -> StoredInlinkIndex | None:
+    def of(self, place: Place, reader: CollectionReader) -> StoredInlinkIndex | None:
         """The collection's index, possibly slightly outdated; None if none is usable yet and one is being built.
 
         reader: to the collection.
         """
-        folder, moment = folder.resolve(), inlinks.moment_of(reader)
+        place, moment = full_place(place), inlinks.moment_of(reader)
         with self._small.lock:
-            small = self._small.get((folder, moment))
+            small = self._small.get((place, moment))
             if small is None and inlinks.few_links(reader, SMALL_LINKS):
-                small = self._small.put((folder, moment), _build_index(reader))
+                small = self._small.put((place, moment), _build_index(reader))
             if small is not None:
                 return small
-            index = inlinks.open_index(folder)
+            index = inlinks.open_index(cache_folder(place))
             if index is None or index.moment != moment:
-                self._ask(folder)
+                self._ask(place)
             return index if index is not None and inlinks.still_holds(reader, index.moment) else None
 
-    def web(self, folder: Path, index: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
+    def web(self, place: Place, index: StoredInlinkIndex, grouping: Grouping, *, menus: bool) -> Web:
         """The graph of nodes of one grouping, from the index."""
-        key = (folder.resolve(), index.moment, grouping, menus)
+        key = (full_place(place), index.moment, grouping, menus)
         return self._webs.get_or_make(key, lambda: web_of(index.links, grouping, menus=menus))
 
-    def _ask(self, folder: Path) -> None:
+    def _ask(self, place: Place) -> None:
         """Starts a build of the index, unless one is running or ended just now."""
-        maker, begun = self._makers.get(folder, (None, 0.0))
+        maker, begun = self._makers.get(place, (None, 0.0))
         if maker is not None and (
             maker.poll() is None or time.monotonic() - begun < (FAILED_S if maker.returncode else AGAIN_S)
         ):
             return
         silence = subprocess.DEVNULL
-        child = start_child("-m", __name__, str(folder), stdout=silence, stderr=silence, start_new_session=False)
-        self._makers[folder] = child, time.monotonic()
+        # an address has a password, which other users would see in the child's arguments
+        options: dict[str, Any] = {"stdout": silence, "stderr": silence, "start_new_session": False}
+        child = start_child("-m", __name__, order=str(place), **options)
+        if child.stdin is not None:
+            child.stdin.close()
+        self._makers[place] = child, time.monotonic()
 
     def finish(self) -> None:
         """Waits for running builds."""
@@ -113,13 +119,15 @@ def _build_index(reader: CollectionReader) -> StoredInlinkIndex:
     return replace(index, links=replace(index.links, rank=rank))
 
 
-def make(folder: Path) -> None:
+def make(place: Place) -> None:
     """Builds and stores the collection's index. Raises NoCollection, StoreError, OSError."""
     # no snapshot: it would keep a crawl's WAL from being truncated
-    with open_reader(folder) as reader:
+    with open_reader(place) as reader:
+        folder = cache_folder(place)
+        folder.mkdir(exist_ok=True)
         inlinks.write(folder, _build_index(reader))
 
 
 if __name__ == "__main__":
     os.nice(CHILD_NICE)
-    make(Path(sys.argv[1]))
+    make(place_at(json.loads(sys.stdin.readline())))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from periplus.api.homes import open_reader
+from periplus.api.homes import home_of, open_reader
 from periplus.errors import UsageError
 from periplus.features import is_address
 from periplus.files import read_rules, replace_file
@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # imports NumPy
     from tomlkit import TOMLDocument
 
     from periplus.analyse.issues import IssueTable
-    from periplus.analyse.segments import Segmentation, SegmentRule
-    from periplus.model.results import SegmentSum
+    from periplus.analyse.segments import SegmentRule
+    from periplus.model.results import Segmentation, SegmentSum
 
 NO_RULES = (
     'no segments are defined: write rules into {}, table [segments], for example docs = "/docs"; see docs/segments.md'
@@ -57,19 +57,28 @@ def rules_mtime_ns(place: Place) -> int:
     return path.stat().st_mtime_ns if path.is_file() else 0
 
 
-def rules_at(place: Place) -> tuple[SegmentRule, ...]:
-    """Segment rules of a collection, or (). Raises UsageError for invalid rules."""
+def applied_rules(place: Place) -> str:
+    """Text of the periplus.toml that applies to a collection; empty without one.
+
+    For a database it is that of the current directory, with the segments of the database if it defines none; without
+    such a file, the rules stored in the database. Raises UsageError, NoCollection, StoreError.
+    """
     path = rules_file(place)
     text = read_rules(path)
-    if is_address(str(place)):
-        from periplus.api.homes import home_of
+    if not is_address(str(place)) or segments_written(text):
+        return text
+    stored = home_of(place).rules_text()
+    return f"{text}\n\n{segments_written(stored)}" if path.is_file() else stored
 
-        text = text if segments_written(text) else home_of(place).rules_text()
+
+def rules_at(place: Place) -> tuple[SegmentRule, ...]:
+    """Segment rules of a collection, or (). Raises UsageError for invalid rules."""
+    text = applied_rules(place)
     if "segments" not in text:  # avoids importing NumPy
         return ()
     from periplus.analyse.segments import segment_rules
 
-    return segment_rules(text, str(path))
+    return segment_rules(text, str(rules_file(place)))
 
 
 def with_segment_rules(text: str, rules: str) -> str:
@@ -109,8 +118,6 @@ def write_rules(place: Place, rules: str) -> None:
     if not is_address(str(place)):
         replace_text(path, new_text(text))
         return
-    from periplus.api.homes import home_of
-
     if segments_written(text):
         raise UsageError(f"{path.resolve()} defines segments for all collections read here: change them there")
     home_of(place).change_note("rules_text", new_text)

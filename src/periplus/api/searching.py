@@ -12,10 +12,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from periplus.api.homes import SearchedCollection, database_at, home_of, index_feed, open_reader, shared_index
-from periplus.api.page_segments import pages_within, require_segment, rules_at, rules_file, segments_of
+from periplus.api.page_segments import require_segment, rules_at, rules_file, segments_of
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
@@ -32,7 +30,6 @@ from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
 from periplus.store.tables import keys_with
-from periplus.store.views import all_of, key_of, source_of
 from periplus.values import Place
 
 if TYPE_CHECKING:
@@ -374,15 +371,15 @@ def pages_with(place: Place, reader: CollectionReader, column: str, text: str) -
     if column == "set":
         pages: Sequence[UrlId] = service("set of pages")(reader, text)
         return pages
+    table = PAGES
     if column == "segment":
         require_segment(place, text)
-        find = f"SELECT {key_of(PAGES)} FROM {source_of(PAGES)} WHERE {all_of(PAGES, [])}"
-        ids = np.array([row[0] for row in reader.stream(find)], np.int64)
-        return list(ids[pages_within(segments_of(reader, rules_at(place)), text, ids)].tolist())
-    asked = PAGES.column(column)
+        reader.name_segments(segments_of(reader, rules_at(place)))
+        table = with_segments(table)
+    asked = table.column(column)
     if (asked.searched or asked.wide or column == "types") and text[:1] not in ("~", "!") and text != EMPTY:
         text = f"~{text}"
-    return list(map(UrlId, keys_with(reader.statements, PAGES, column, text)))
+    return list(map(UrlId, keys_with(reader.statements, table, column, text)))
 
 
 def _contents(pages: Sequence[PageLines], is_marked: Sequence[bool]) -> list[Collection[str]]:

@@ -55,7 +55,7 @@ from periplus.values import Place, frozen
 if TYPE_CHECKING:
     import networkx
 
-    from periplus.analyse.segments import Segmentation
+    from periplus.model.results import Segmentation
 
 LAYOUT_FILE = "site.layout"
 FORM = 1  # version of the file format

@@ -20,7 +20,7 @@ from periplus.api.audit import issue_rows
 from periplus.api.cache import Background, LruCache
 from periplus.api.exporting import issues_of_sites
 from periplus.api.grading import grades_now, seen_since, trends
-from periplus.api.homes import folder_of, full_place, open_reader, snapshot_of
+from periplus.api.homes import full_place, open_reader, snapshot_of
 from periplus.api.inlink_index import InlinkIndexes, narrow_query
 from periplus.api.overview import REPAIR, FaultSums, Overview, count_by_folder, fault_sums, last_changes
 from periplus.api.page_segments import (
@@ -52,7 +52,7 @@ from periplus.store.tables import BROWSABLE_TABLES, Count, TableFacet, TableQuer
 from periplus.values import Place, Row, frozen
 
 if TYPE_CHECKING:  # imports NumPy
-    from periplus.analyse.segments import Segmentation
+    from periplus.model.results import Segmentation
 
 __all__ = [
     "TABLES",
@@ -268,11 +268,11 @@ class Browser:
         if only:
             require_segment(place, only)
         if table.source:
-            # PostgreSQL ends a snapshot with the first statement that is stopped, and has no names of segments
+            # PostgreSQL ends a snapshot with the first statement that is stopped
             opened = snapshot_of if isinstance(place, Path) else open_reader
-            with opened(folder_of(place) if segments else place) as reader:
+            with opened(place) as reader:
                 if segments:
-                    reader.name_segments(segments.of)
+                    reader.name_segments(segments)
                 yield reader, table
             return
         with self._computed.lock:  # one audit at a time, as each loads a site's links into memory

@@ -11,7 +11,6 @@ import click
 
 from periplus.cli.options import (
     WholeNumber,
-    collection_folder,
     collection_option,
     collection_place,
     format_option,
@@ -50,8 +49,6 @@ def export() -> None:
     """Write tables for other programs, or the pages as a WARC or WACZ archive.
 
     docs/exports.md describes every column. Tables are streamed: a million links need no more memory than a thousand.
-    For a collection in PostgreSQL, redirects, issues, and pages without --no-rank are read from its local copy:
-    docs/postgresql.md.
     """
 
 
@@ -127,9 +124,10 @@ def sql(
     """Ask a collection a question in SQL.
 
     The collection is opened read-only. docs/sql.md describes the views urls, pages, links, redirects, visits, hosts,
-    sites and runs. Any program that reads SQLite, for example Datasette or DuckDB, can open the file collection.db.
-    With --snapshot other tables are asked, as `periplus snapshot` wrote them, and results of `periplus analyse` as
-    result_ANALYSIS; nothing else is read of the collection, which may be a large one in a database.
+    sites and runs. Any program that reads SQLite, for example Datasette or DuckDB, can open the file collection.db. For
+    a collection in a database the statement is PostgreSQL's. With --snapshot other tables are asked, as
+    `periplus snapshot` wrote them, and results of `periplus analyse` as result_ANALYSIS; nothing else is read of the
+    collection, which may be a large one in a database.
 
     \b
     periplus sql "SELECT reason, count(*) FROM urls GROUP BY reason"
@@ -138,9 +136,8 @@ def sql(
     from periplus.api.exporting import run_query
 
     ask: Any = service("snapshot query") if flags["snapshot"] else run_query
-    place = (collection_place if flags["snapshot"] else collection_folder)(collection)
     with (
-        ask(place, question, flags["time_limit"], -1 if limit is None else limit) as answer,
+        ask(collection_place(collection), question, flags["time_limit"], -1 if limit is None else limit) as answer,
         open_output(output, exact=format != "table") as out,
     ):
         write_table(answer.columns, answer.rows, format, out)

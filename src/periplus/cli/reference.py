@@ -33,6 +33,9 @@ duckdb -c "ATTACH 'example.org.periplus/collection.db' AS c (TYPE sqlite); SELEC
 A collection is one SQLite file, `collection.db`. `periplus sql` only reads, and stops after 10 s (`--time-limit`) or at 2 GiB of temporary files;
 a value may have 4 MB. Any program that opens SQLite files can read it, also during a crawl.
 
+For a collection in a database the statement is executed by PostgreSQL: `LIKE` distinguishes case (`ILIKE` does not), `NULL` sorts last, and functions
+have other names (`strpos`, not `instr`).
+
 These views are stable; the tables behind them may change. Times are ISO 8601 texts in UTC; booleans are 1 and 0; NULL means unknown or not
 applicable. Only `urls.id` is indexed.
 """  # noqa: E501

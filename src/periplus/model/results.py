@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from periplus.model.audit import Fault, FieldGrade, IssueKind, Severity
@@ -81,6 +85,33 @@ class LinkedBytes:
     # n x len(MediaClass): bytes of targets of known size, by class in the order of MediaClass
     sizes: Ints
     unsized: Ints  # n: targets of unknown size
+
+
+@dataclass(frozen=True)
+class Segmentation:
+    """The segment of each URL of a collection.
+
+    names: segments in the order of their rules, `other` last. codes: indices in names.
+    """
+
+    names: tuple[str, ...]
+    ids: Ints  # ascending
+    codes: Unsigned8
+
+    @cached_property
+    def _ids(self) -> array[int]:
+        return array("q", self.ids.tobytes())  # bisect takes a third of NumPy's time for a single number
+
+    def counts(self) -> dict[str, int]:
+        """Number of URLs in each segment."""
+        return {name: int((self.codes == code).sum()) for code, name in enumerate(self.names)}
+
+    def of(self, url_id: int | None) -> str | None:
+        """The segment of a URL, or None if the URL is unknown."""
+        if url_id is None:
+            return None
+        place = bisect_left(self._ids, url_id)
+        return self.names[self.codes[place]] if place < len(self._ids) and self._ids[place] == url_id else None
 
 
 @frozen

@@ -31,7 +31,7 @@ from periplus.values import frozen
 
 if TYPE_CHECKING:  # crawls do not load the values of reports, nor NumPy
     from periplus.model.arrays import Ints
-    from periplus.model.results import SamePage
+    from periplus.model.results import SamePage, Segmentation
 
 DUPLICATES_MOST = 50  # maximum listed
 NO_LIMIT = 1 << 62
@@ -137,12 +137,12 @@ class CollectionReader(Protocol):
         """All rows of a stored table, in storage order."""
 
     @abstractmethod
-    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
-        """Defines segments for filters, see `with_segments`; in a folder or the copy of a database."""
+    def name_segments(self, segments: Segmentation) -> None:
+        """Defines segment_of(id) for the next statements, see `with_segments`."""
 
     @abstractmethod
     def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
-        """Executes one read-only statement of a user, in a folder or the copy of a database.
+        """Executes one read-only statement of a user, in the database's SQL, over the tables of `VIEWS`.
 
         most: maximum number of rows, -1: all. limit_s: for the statement and for reading its rows; 0: none. Raises
         UsageError for invalid statements and statements that do more than read; StoreError when the time is over, also

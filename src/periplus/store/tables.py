@@ -258,7 +258,7 @@ def sample_of(reader: CollectionReader, table: Table, query: TableQuery, names: 
     """
     statements, dialect = reader.statements, reader.statements.dialect
     table = _without_groups(table, dialect)
-    key, (conditions, values) = key_of(table), _conditions(table, query, dialect)
+    key, (conditions, values) = key_of(table, dialect), _conditions(table, query, dialect)
     where = all_of(table, conditions)
     facets = [column for column in table.columns if column.facet]
     briefly = not key and reader.count_urls() > LARGE

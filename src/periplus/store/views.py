@@ -37,7 +37,7 @@ class PageFilter:
     url: str = ""  # part of the URL, or a regular expression
     host: str = ""  # with or without port
     limit: int = -1
-    segment: str = ""  # needs segment_of, see reading.name_segments
+    segment: str = ""  # needs segment_of, see CollectionReader.name_segments
 
 
 @frozen
@@ -86,9 +86,10 @@ def source_of(table: Table) -> str:
     return table.source if table.source and not table.group else f'"{table.name}"'
 
 
-def key_of(table: Table) -> str:
-    """SQL expression that identifies a row, or empty."""
-    return table.key if table.source else "rowid"
+def key_of(table: Table, dialect: Dialect = SQLITE) -> str:
+    """SQL expression that identifies a row, or empty. PostgreSQL has no row numbers."""
+    key = table.key if table.source else "rowid"
+    return "" if dialect.has_shards and key.endswith("rowid") else key
 
 
 def select(

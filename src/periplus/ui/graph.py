@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TextIO
 from urllib.parse import urlencode
 
@@ -31,10 +30,10 @@ from periplus.store import inlinks
 from periplus.store.inlinks import StoredInlinkIndex
 from periplus.store.reader import Brief, CollectionReader
 from periplus.ui import rendering
-from periplus.ui.state import folder_of, now, state_of
+from periplus.ui.state import now, place_read, state_of
 from periplus.urls.canonical import url_id
 from periplus.urls.scope import site_key
-from periplus.values import frozen
+from periplus.values import Place, frozen
 
 MOST = (30, 60, 120, 200)  # of more no name could be read
 USUAL = 60
@@ -45,10 +44,10 @@ READ_S = 10.0
 
 def graph(request: Request) -> Response:
     """The drawing, with each circle a link to its own neighbourhood, and the same as a table."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     asked = request.query_params
     graph_request = _graph_request(asked)
-    around = look(folder, graph_request, state_of(request).browser.indexes)
+    around = look(place, graph_request, state_of(request).browser.indexes)
     values: dict[str, object] = {"title": "Link graph", "name": name, "request": graph_request, "graph": around}
     if not rendering.wants_json(request):
         values |= {"groupings": GROUPINGS, "sizes": MOST, "files": FILES}
@@ -81,11 +80,11 @@ def _svg(around: Around, asked: Mapping[str, str] | None = None) -> str:
 
 def file(request: Request) -> Response:
     """The neighbourhood as SVG or GEXF."""
-    name, folder = folder_of(request)
+    name, place = place_read(request)
     ending = request.path_params["ending"]
     if ending not in FILES:
         raise UsageError(f"there is no such file of a link graph: choose {', '.join(FILES)}")
-    around = look(folder, _graph_request(request.query_params), state_of(request).browser.indexes)
+    around = look(place, _graph_request(request.query_params), state_of(request).browser.indexes)
     if around is None:
         raise UsageError("the links of this large collection are being sorted: try again in a minute")
     if ending == "svg":
@@ -133,23 +132,23 @@ class Around:
         return f"{shown:,} of {least}{count_of(self.neighbours, 'neighbour')}, by rank"
 
 
-def look(folder: Path, request: NeighbourRequest, indexes: InlinkIndexes) -> Around | None:
+def look(place: Place, request: NeighbourRequest, indexes: InlinkIndexes) -> Around | None:
     """The neighbourhood; None: the collection is large, and its index is still being made.
 
     An empty URL is the first start's.
 
     Raises UsageError for a URL that the index does not know; NoCollection, StoreError.
     """
-    with open_reader(folder, READ_S) as reader:
+    with open_reader(place, READ_S) as reader:
         if not request.url:
             starts = [start for run in reader.runs() for start in run.starts]
             if not starts:
                 raise UsageError("the collection has no run yet, so it has no links")
             request = replace(request, url=starts[0])
-        index = indexes.of(folder, reader)
+        index = indexes.of(place, reader)
         if index is None:
             return None
-        return neighbours_of(reader, index, indexes.web(folder, index, request.grouping, menus=request.menus), request)
+        return neighbours_of(reader, index, indexes.web(place, index, request.grouping, menus=request.menus), request)
 
 
 def neighbours_of(reader: CollectionReader, index: StoredInlinkIndex, web: Web, request: NeighbourRequest) -> Around:

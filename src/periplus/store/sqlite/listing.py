@@ -30,6 +30,7 @@ from periplus.values import Row
 
 if TYPE_CHECKING:
     from periplus.model.arrays import Ints
+    from periplus.model.results import Segmentation
 
 T = TypeVar("T")
 _OF_SOURCE = ("source", "source_site", "first_seen", "last_seen")
@@ -100,8 +101,8 @@ class SqliteReader(CollectionReader):
     def plan(self, *, scans: bool) -> None:
         """Plans of SQLite depend on statements alone."""
 
-    def name_segments(self, segment_of: Callable[[int | None], str | None]) -> None:
-        self.connection.create_function("segment_of", 1, segment_of, deterministic=True)
+    def name_segments(self, segments: Segmentation) -> None:
+        self.connection.create_function("segment_of", 1, segments.of, deterministic=True)
 
     def ask(self, question: str, limit_s: float, most: int = -1) -> Answer:
         return reading.ask(self.connection, question, limit_s, most)
