@@ -168,8 +168,8 @@ class Headers:
 
 @frozen
 class Fetched:
-    """Any response except a redirect or 304. body: decompressed, perhaps truncated. sent: the body in gzip format, if the
-    server sent it whole and so; else empty.
+    """Any response except a redirect or 304. body: decompressed, perhaps truncated. sent: the body in gzip format, if
+    the server sent all of it so; else empty.
     """
 
     status: int
