@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
@@ -41,7 +41,7 @@ def frozen(cls: type[T]) -> type[T]:
     def stub(name: str, names: tuple[str, ...]) -> Callable[..., Any]:
         def method(*arguments: Any, **named: Any) -> Any:
             # annotations that are no text: dataclass would parse each three times
-            own = {"__annotations__": {one.name: object for one in fields(light) if one.name in cls.__annotations__}}
+            own = {"__annotations__": dict.fromkeys(vars(light)["__slots__"], object)}
             starts = name in _METHODS[0]
             has_hash = not starts and "__hash__" not in body
             compile_methods = dataclass(
