@@ -123,7 +123,7 @@ def completion_of_page(page: PendingPage, rendered: RenderResult, discovery: Dis
         bounds: tuple[str, ...] = (f"not rendered: {rendered.why}",)
     else:
         assert isinstance(visit.outcome, Fetched)
-        shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html))
+        shown = replace(visit, outcome=replace(visit.outcome, body=rendering.html, sent=b""))
         read = replace(discovery.of(lease, task, shown), rendering=rendering)
         bounds = tuple(f"rendered up to a limit: {bound}" for bound in rendering.bounds)
         if PARSING_INCOMPLETE in rendering.bounds:

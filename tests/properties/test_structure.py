@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,3 +72,4 @@ def test_a_text_and_its_body_come_out_of_one_frame_as_they_went_in(text, body, t
     assert codec.unpack(first, None) == words
     assert codec.unpack_body(second, None, first) == body
     assert codec.unpack_body(codec.pack(body, None), None, first) == body
+    assert codec.unpack_body(gzip.compress(body) + gzip.compress(words) + b"\0\0", None, first) == body + words

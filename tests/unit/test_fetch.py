@@ -41,6 +41,7 @@ def outcome(*args, **more):
 def test_a_visit_keeps_what_was_observed():
     body = gzip.compress(b"x" * 1000)
     seen = visit(200, body, content_encoding="gzip")
+    assert seen.outcome.sent == body
     assert (seen.started, seen.took_s, seen.first_byte_s, seen.address, seen.wire_bytes) == (
         5.0,
         0.25,
@@ -142,6 +143,7 @@ def test_a_cut_body_is_truncated_unless_it_was_not_wanted(cut):
 def test_an_incomplete_transfer_is_reported_rather_than_its_decoding_error():
     packed = gzip.compress(b"x" * 100_000)
     assert outcome(200, packed[:-20], Cut.SHORT, content_encoding="gzip").cut is Cut.SHORT
+    assert not outcome(200, packed[:-20], Cut.SHORT, content_encoding="gzip").sent
     assert outcome(200, packed[:-20], Cut.TIME_LIMIT, content_encoding="gzip").cut is Cut.TIME_LIMIT
     assert outcome(200, packed[:-20], content_encoding="gzip").cut is Cut.SHORT
     assert outcome(200, b"plain", content_encoding="gzip") == Fetched(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import sqlite3
 
 import pytest
@@ -96,8 +97,9 @@ def test_other_damaged_columns_are_reported():
     for damaged in (body[:-3], body[1:], b""):
         with pytest.raises(StoreError, match="the collection is damaged"):
             BodyCodec().unpack_body(damaged, None, text)
-    with pytest.raises(StoreError, match="the collection is damaged"):
-        BodyCodec().unpack_body(body, None, None)
+    for damaged in (body, gzip.compress(b"<p>words")[:-3], b"\x1f\x8b"):
+        with pytest.raises(StoreError, match="the collection is damaged"):
+            BodyCodec().unpack_body(damaged, None, None)
 
 
 @pytest.mark.parametrize(

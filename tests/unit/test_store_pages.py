@@ -1,5 +1,6 @@
 """Pages in the store: round trips, atomicity after a kill, and errors of the store."""
 
+import gzip
 import hashlib
 import random
 import shutil
@@ -207,6 +208,17 @@ def test_a_redirect_is_a_link_with_its_own_kind(writer):
     assert writer.rows("SELECT source, target, kind, fragments FROM link") == [
         (url_id(HOME + "old"), url_id(HOME + "new"), "redirect", "part")
     ]
+
+
+def test_a_large_body_in_gzip_format_is_stored_as_sent(writer):
+    for name, times, is_sent in (("large", 1000, True), ("small", 100, False)):
+        body = b"<p>some words" * times
+        sent = gzip.compress(body)
+        writer.put((name, Fetched(200, HTML, body, sent=sent), document(body, name)))
+        assert (writer.rows("SELECT data FROM body ORDER BY id DESC LIMIT 1") == [(sent,)]) == is_sent
+        assert (writer.contents.body(url_id(HOME + name)), writer.contents.text(url_id(HOME + name))) == (body, name)
+    writer.page("copy", b"<p>some words" * 1000, "large")
+    assert writer.rows("SELECT count(*) FROM body") == [(2,)], "compared with what it was sent as"
 
 
 # dictionaries

@@ -91,11 +91,13 @@ def _outcome(response: Response, limits: FetchLimits) -> Outcome:
         return redirect
     if response.request.purpose is Purpose.HEAD:  # Content-Encoding and Content-Length describe a body that is not sent
         return Fetched(response.status, response.headers, b"")
-    body, inflating = inflate(response.body, response.headers.get("content-encoding"), limits)
+    coding = response.headers.get("content-encoding")
+    body, inflating = inflate(response.body, coding, limits)
     cut = response.cut if response.cut is not Cut.NONE else inflating
     if cut is not Cut.NOT_WANTED and bot_wall(response.status, response.headers, body):
         cut = Cut.BOT_WALL
-    return Fetched(response.status, response.sent or response.headers, body, cut)
+    sent = response.body if coding == "gzip" and cut is Cut.NONE else b""
+    return Fetched(response.status, response.sent or response.headers, body, cut, sent)
 
 
 def _redirect(response: Response) -> Redirected | None:

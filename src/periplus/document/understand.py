@@ -121,6 +121,7 @@ def understand(url: Url, fetched: Fetched, *, with_xml: bool = False, wiki_links
         needs_script=content.needs_script,
         xml=_xml_of(source) if with_xml else None,
         publication=content.publication,
+        written=b"" if b"\xed" in written else written,  # only bytes after 0xED can be of surrogates
     )
 
 

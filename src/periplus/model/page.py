@@ -530,6 +530,7 @@ class Document:
     needs_script: bool = False  # an empty shell whose content a script creates in the browser
     xml: tuple[bytes, str] | None = None  # (canonical XML, its media type), if requested
     publication: Publication = NO_PUBLICATION
+    written: bytes = b""  # the text in UTF-8 as the reader wrote it; empty if it must be encoded
 
     @property
     def robots(self) -> str:
@@ -540,6 +541,10 @@ class Document:
     def text(self) -> str:
         """All blocks except title and alt texts, separated by line feeds."""
         return self.blocks.text
+
+    def utf_8_text(self) -> bytes:
+        """The text in UTF-8."""
+        return self.written or self.text.encode("utf-8", "replace")
 
 
 @frozen

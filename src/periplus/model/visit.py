@@ -168,12 +168,15 @@ class Headers:
 
 @frozen
 class Fetched:
-    """Any response except a redirect or 304. body: decompressed, perhaps truncated."""
+    """Any response except a redirect or 304. body: decompressed, perhaps truncated. sent: the body in gzip format, if
+    the server sent all of it so; else empty.
+    """
 
     status: int
     headers: Headers
     body: bytes
     cut: Cut = Cut.NONE
+    sent: bytes = b""
 
 
 @frozen

@@ -357,7 +357,8 @@ class TrapDetector:
     def _new_text(self, url: Url, document: Document) -> int:
         """NOTHING, COPY, NUMBERS or WORDS, by what is new in the text. Remembers its lines."""
         text = document.text
-        written = text.lower().encode() if text.isascii() else _lower().fold(text.encode("utf-8", "replace"))
+        written = document.utf_8_text()
+        written = written.lower() if text.isascii() else _lower().fold(written)
         address = unquote_to_bytes(url.partition("//")[2].partition("/")[2])
         return self._lines.read(written, _lower().fold(address), _content_lines(document.blocks), MAX_LINES)
 

@@ -15,7 +15,7 @@ import zstandard
 from periplus.errors import StoreError
 from periplus.model.page import APART, BLOCK_KINDS, PARTS, POSITIONS, Blocks, Part
 from periplus.model.visit import Headers
-from periplus.store.corruption import decompress, decompress_second, translate_errors
+from periplus.store.corruption import GZIP, decompress, decompress_gzip, decompress_second, translate_errors
 from periplus.values import Pairs
 
 LEVEL = 2  # level 3 takes 1.6 times as long and saves 6 %, level 1 saves no time
@@ -106,7 +106,14 @@ class BodyCodec:
         return decompress(data, self._plain_reader if dictionary_id is None else self._readers[dictionary_id])
 
     def unpack_body(self, data: bytes, dictionary_id: int | None, text: bytes | None) -> bytes:
-        """Decompresses a body: a frame of its own, or the second piece of its text's frame. Raises StoreError."""
+        """Decompresses a body: gzip as sent by the server, a frame, or the second piece of its text's frame.
+
+        Raises StoreError.
+        """
+        if data.startswith(
+            GZIP
+        ):  # neither a frame nor a second piece, in which it would be a block of the reserved type
+            return decompress_gzip(data)
         if data.startswith(zstandard.FRAME_HEADER):  # a second piece never starts so: it would be a block of 390 KB
             return self.unpack(data, dictionary_id)
         return decompress_second(text or b"", data, self._plain_reader)

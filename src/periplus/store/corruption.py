@@ -12,6 +12,7 @@ import zstandard
 from periplus.errors import StoreError
 
 RESTORED_BYTES = 4 << 30  # maximum of the setting inflated_bytes; the size declared in a frame is not trusted
+GZIP = b"\x1f\x8b"  # every member of a gzip file begins so (RFC 1952, 2.3.1)
 FED_BYTES = 4_096  # decompressed at a time: at most 130 MB, for frames without a declared size
 
 
@@ -57,6 +58,19 @@ def decompress_second(first: bytes, second: bytes, reader: zstandard.ZstdDecompr
         if not frame.eof:
             raise ValueError("an incomplete frame")
         return content
+
+
+def decompress_gzip(data: bytes) -> bytes:
+    """Decompresses one or more gzip members, perhaps followed by padding. Raises StoreError."""
+    parts = list[bytes]()
+    with translate_errors():
+        while data.startswith(GZIP):
+            member = zlib.decompressobj(wbits=31)
+            parts.append(member.decompress(data, RESTORED_BYTES - sum(map(len, parts)) + 1))
+            if not member.eof:
+                raise ValueError("an incomplete gzip member, or too many bytes")
+            data = member.unused_data.lstrip(b"\0")
+    return b"".join(parts)
 
 
 def _pieces(pieces: Iterable[bytes], frame: zstandard.ZstdDecompressionObj) -> Iterator[bytes]:

@@ -19,6 +19,9 @@ from periplus.values import Row, frozen
 _KINDS = tuple(kind.value for kind in LINK_KINDS)
 _POSITIONS = tuple(position.value for position in POSITIONS)
 LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
+# Bodies from this size on are kept as sent. A page of 8 KB then takes 7 % more room, one of 100 KB 15 %; smaller pages
+# share more with their text.
+SENT_BYTES = 8_192
 RENDERING_COLUMNS = (
     "url_id, took_s, requests, refused, part_bytes, bounds, leads_to, paint_s, shift, sent_md5, sent_size, sent,"
     " screenshot"
@@ -226,11 +229,12 @@ def redirect_link(shard: int, source: int, redirect: Redirected) -> NewLinks:
 
 
 def pack_completion(
-    completion: Completion, storage: Storage, codec: BodyCodec, dictionary: int | None
+    completion: Completion, storage: Storage, codec: BodyCodec, dictionary: int | None, *, as_sent: bool = False
 ) -> PackedBody | None:
     """Compresses the body and text of a completion; None if there is nothing to store.
 
-    dictionary: id of a dictionary in the codec, or None.
+    dictionary: id of a dictionary in the codec, or None. as_sent: without a dictionary, large bodies in gzip format are
+    kept as sent by the server.
     """
     outcome, document = completion.visit.outcome, completion.document
     if document is None or not isinstance(outcome, Fetched) or not outcome.body:
@@ -238,13 +242,14 @@ def pack_completion(
     if not (storage.keep_bodies or storage.keep_text or storage.keep_xml):
         return None
     used = dictionary if storage.keep_bodies else None
-    words = document.text.encode("utf-8", "replace") if document.text and storage.keep_text else None
-    text: bytes | None
-    if words and storage.keep_bodies and used is None:
+    words = document.utf_8_text() if document.text and storage.keep_text else None
+    is_large = as_sent and used is None and storage.keep_bodies and len(outcome.body) >= SENT_BYTES
+    data, text = outcome.sent if is_large else b"", None
+    if words and storage.keep_bodies and used is None and not data:
         text, data = codec.pack_page(words, outcome.body)
     else:
         text = codec.pack(words, None) if words else None
-        data = codec.pack(outcome.body, used) if storage.keep_bodies else b""
+        data = data or (codec.pack(outcome.body, used) if storage.keep_bodies else b"")
     blocks = pack_blocks(document.blocks) if document.blocks and storage.keep_text else None
     xml = (codec.pack(document.xml[0], None), document.xml[1]) if document.xml and storage.keep_xml else None
     return PackedBody(document.digests.body, used, len(outcome.body), data, text, blocks, xml)

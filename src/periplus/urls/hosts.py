@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from pathlib import Path
 from typing import NamedTuple
 
 import xxhash
-from publicsuffixlist import PublicSuffixList
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from periplus.errors import UsageError
 from periplus.model.web import HostKey, Origin, Url
@@ -142,12 +144,25 @@ def is_ip(host: str) -> bool:
 
 
 @cache
-def _suffixes(encoded: bool) -> PublicSuffixList:
-    """The bundled public suffix list, loaded at first use: 50 ms with names in punycode, 17 ms without.
+def _rules() -> list[str]:
+    """The lines of the bundled public suffix list."""
+    return Path(PSLFILE).read_text("utf-8").splitlines()
 
-    It includes the private part: alice.github.io and bob.github.io have different owners.
+
+def _suffixes(name: str) -> PublicSuffixList:
+    """The rules of the public suffix list that may concern a name.
+
+    They include the private part: alice.github.io and bob.github.io have different owners.
     """
-    return PublicSuffixList(accept_encoded_idn=encoded)
+    return _suffixes_below(name.lower().rpartition(".")[2], "xn--" in name)
+
+
+@lru_cache(maxsize=2048)
+def _suffixes_below(top: str, encoded: bool) -> PublicSuffixList:
+    """The rules of a top level domain: 1 ms for most. The whole list takes 17 ms, and 50 with names in punycode."""
+    with contextlib.suppress(UnicodeError):
+        top = top.encode().decode("idna") if top.startswith("xn--") else top
+    return PublicSuffixList([rule for rule in _rules() if rule.endswith(top)], accept_encoded_idn=encoded)
 
 
 @lru_cache(maxsize=HOST_CACHE_SIZE)
@@ -157,7 +172,7 @@ def registered_domain(host: str) -> str:
     name = _without_dot(host)
     if is_ip(name) or "." not in name:
         return name
-    return _suffixes("xn--" in name).privatesuffix(name) or name
+    return _suffixes(name).privatesuffix(name) or name
 
 
 @cache
@@ -180,7 +195,7 @@ def registry_suffix(host: str) -> str:
 
 @lru_cache(maxsize=HOST_CACHE_SIZE)
 def _is_public_suffix(name: str) -> bool:
-    return not is_ip(name) and _suffixes("xn--" in name).privatesuffix(name) is None
+    return not is_ip(name) and _suffixes(name).privatesuffix(name) is None
 
 
 def is_within(host: str, domain: str) -> bool:
@@ -200,15 +215,12 @@ def is_named(host: HostKey, names: frozenset[str]) -> bool:
     return any(name.endswith(pattern[1:]) for pattern in names if pattern.startswith("*."))
 
 
-@cache
-def _explicit_suffixes() -> PublicSuffixList:
-    """The list without the rule `*`, by which unknown top level domains are suffixes."""
-    return PublicSuffixList(accept_unknown=False)
-
-
 def is_listed_suffix(name: str) -> bool:
-    """Whether the name is in the public suffix list: `com`, `co.uk`, `github.io`, but not `intranet`."""
-    return _explicit_suffixes().publicsuffix(name) == name
+    """Whether the name is in the public suffix list: `com`, `co.uk`, `github.io`, but not `intranet`.
+
+    The rule `*`, by which unknown top level domains are suffixes, does not count.
+    """
+    return _suffixes(name).publicsuffix(name, accept_unknown=False) == name
 
 
 def _without_dot(host: str) -> str:

@@ -36,9 +36,8 @@ class BodyWriter:
 
     def pack(self, completion: Completion) -> PackedBody | None:
         """Compresses the body and text of a completion; None if there is nothing to store."""
-        return pack_completion(
-            completion, self._storage, self._contents.codec, self._dictionaries.get(completion.lease.site)
-        )
+        dictionary = self._dictionaries.get(completion.lease.site)
+        return pack_completion(completion, self._storage, self._contents.codec, dictionary, as_sent=True)
 
     def store(self, body: PackedBody, content: bytes) -> int:
         """Stores a body, its text and its XML; returns the row id."""
