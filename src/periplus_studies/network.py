@@ -6,6 +6,7 @@ import csv
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TextIO
 
@@ -108,6 +109,7 @@ class Network:
     arrows: tuple[tuple[int, int, int], ...]
     left_out: int  # companion sites that are not among the sites
     targets_left_out: int = 0  # sites of the target set that are not
+    mutual: bool = False  # arrows are pairs without direction, and links the number of sites that link to both
 
 
 def network_of(results: SurveyResults, max_sites: int | None = 200, *, companions: bool = True) -> Network:
@@ -155,6 +157,18 @@ def network_of(results: SurveyResults, max_sites: int | None = 200, *, companion
     )
 
 
+def co_links_of(results: SurveyResults, max_sites: int | None = None) -> Network:
+    """The target set with its co-links: pairs of sites, weighed by the number of sites that link to both."""
+    network = network_of(results, max_sites, companions=False)
+    place = {site.unit: at for at, site in enumerate(network.sites)}
+    pairs = [
+        (place[pair.first], place[pair.second], pair.sites)
+        for pair in results.co_inlinks
+        if pair.first in place and pair.second in place
+    ]
+    return replace(network, arrows=tuple(pairs), mutual=True)
+
+
 def top_units(results: SurveyResults, most: int) -> list[UnitFigures]:
     """The target units of most links in and out, in their order."""
     ranked = sorted(results.figures, key=lambda row: (-(row.in_links + row.out_links), row.unit))[:most]
@@ -181,8 +195,11 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
     marks = [heading(title, about), *keys]
     for source, target, links in reversed(arrows):
         hint = f"{sites[source].name} to {sites[target].name}: {count_of(links, 'link')}"
+        if network.mutual:
+            hint = f"{sites[source].name} and {sites[target].name}: {count_of(links, 'site')} linking to both"
         kind = "" if sites[source].part == sites[target].part == TARGET else "out"
-        marks.append(element("g", "", circles.arrow(source, target, _width(links, widest), kind), visible(hint)))
+        arrow = circles.arrow(source, target, _width(links, widest), kind, head=not network.mutual)
+        marks.append(element("g", "", arrow, visible(hint)))
     for place in sorted(range(len(sites)), key=lambda place: -radius[place]):
         marks.append(element("g", "", circles.circle(place, _look(sites[place])), _site_hint(sites[place])))
     order = sorted(
@@ -190,7 +207,7 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
         key=lambda place: (sites[place].part != TARGET, -radius[place], -sites[place].cited_by, place),
     )
     marks += circles.labels(order, (size[0], TOP)).values()
-    write_sheet(out, size, f"{title}: links between sites", marks)
+    write_sheet(out, size, f"{title}: {'co-links of' if network.mutual else 'links between'} sites", marks)
 
 
 def _strongest(network: Network) -> list[tuple[int, int, int]]:
@@ -237,13 +254,13 @@ def _network_legend(network: Network, most: int, widest: int, arrows: int) -> tu
     undrawn = [
         (network.targets_left_out, "site of the target set", "sites of the target set"),
         (network.left_out, "companion site", ""),
-        (len(network.arrows) - arrows, "weaker arrow", ""),
+        (len(network.arrows) - arrows, "weaker pair" if network.mutual else "weaker arrow", ""),
     ]
     omitted = ", ".join(count_of(many, one, more) for many, one, more in undrawn if many)
     widths = sorted({1, max(round(math.sqrt(widest)), 1), widest})
     keys = [
         Key(f"area: pages, the largest {number(most)}"),
-        Key("width: links"),
+        Key("width: sites that link to both" if network.mutual else "width: links"),
         *(Key(number(links), "line", "arrow", _width(links, widest)) for links in widths),
         *([Key(f"not drawn: {omitted}")] if omitted else []),
     ]
@@ -380,5 +397,6 @@ def write_network_gexf(results: SurveyResults, network: Network, out: TextIO, fo
         size = 4 + 36 * (site.pages / most) ** 0.5
         nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
     caption = survey_caption(results)
-    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows))
+    way = "undirected" if network.mutual else "directed"
+    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows), way)
     head.write_as(format, nodes, network.arrows, out)

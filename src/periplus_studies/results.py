@@ -67,6 +67,7 @@ from periplus_studies.model import (
     WebFragment,
 )
 from periplus_studies.network import (
+    co_links_of,
     matrix_of,
     network_of,
     survey_caption,
@@ -84,6 +85,7 @@ FORMATS = {
     "report": ("html",),
     "network": ("svg", *GRAPH_FORMATS),
     "targets": ("svg", *GRAPH_FORMATS),
+    "colinks": ("svg", *GRAPH_FORMATS),
     "matrix": ("csv", "svg"),
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
@@ -402,6 +404,10 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
             write_network_svg(network_of(results, max_sites, companions=what == "network"), title, caption, out)
         case "network" | "targets", _:  # data are never cut
             write_network_gexf(results, network_of(results, None, companions=what == "network"), out, format)
+        case "colinks", "svg":
+            write_network_svg(co_links_of(results, max_sites), title, caption, out)
+        case "colinks", _:
+            write_network_gexf(results, co_links_of(results), out, format)
         case "matrix", "csv":
             write_matrix_csv(results, out)
         case "matrix", _:
