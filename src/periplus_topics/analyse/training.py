@@ -325,7 +325,13 @@ def train_on_rows(name: str, examples: Examples, space: Space, rows: csr_array, 
     chances = _chances(steepness * (scores - threshold))
     expected = scores_of(labels, chances, RARER)
     if is_background_large:
-        precision, recall = seen.precision_recall(threshold)
+        # positives of other sources look like negatives, so few are expected: then the examples count too. Announced
+        # and real F differ by .08 on `subjects` (.11 by the background alone), .06 on `corpora` (.06)
+        trust = min(1.0, 2 * float(seen.chances.mean() / labels.mean()))
+        precision, recall = (
+            trust * found + (1 - trust) * own
+            for found, own in zip(seen.precision_recall(threshold), expected[:2], strict=True)
+        )
         expected = expected._replace(precision=precision, recall=recall, f=_f(precision, recall))
     topic = Topic(
         name=name,
