@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TextIO
 
@@ -112,61 +111,37 @@ class Network:
     mutual: bool = False  # arrows are pairs without direction, and links the number of sites that link to both
 
 
-def network_of(results: SurveyResults, max_sites: int | None = 200, *, companions: bool = True) -> Network:
+def network_of(results: SurveyResults, max_sites: int | None = 200, what: str = "network") -> Network:
     """The target set (at most max_sites, by links), and up to the limit the companion sites of SHOWN_CLASSES that most
-    units link to. max_sites: None: all sites of all classes, for data. companions: False: the target set alone.
+    units link to. max_sites: None: all sites of all classes, for data. what: network; or, of the target set alone,
+    targets, or colinks: pairs weighed by the number of sites that link to both.
     """
     most = len(results.units) if max_sites is None else max_sites
-    sites = [
-        NetworkSite(
-            figures.unit,
-            results.units[figures.unit].name,
-            results.units[figures.unit].short,
-            TARGET,
-            figures.fetched > 0,
-            figures.fetched or figures.waiting,
-            figures.in_units,
-        )
-        for figures in top_units(results, most)
+    rows = [
+        (row.unit, TARGET, row.fetched, row.fetched or row.waiting, row.in_units) for row in top_units(results, most)
     ]
-    others = [site for site in results.companions if max_sites is None or site.kind in SHOWN_CLASSES] * companions
-    others = others[: max(most - len(sites), 0)]
-    sites += [
-        NetworkSite(
-            site.unit,
-            site.name,
-            results.units[site.unit].short,
-            site.kind.value,
-            site.fetched > 0,
-            site.fetched or site.documents,
-            site.units,
-        )
-        for site in others
-    ]
+    companions = results.companions if what == "network" else ()
+    others = [site for site in companions if max_sites is None or site.kind in SHOWN_CLASSES]
+    others = others[: max(most - len(rows), 0)]
+    rows += [(site.unit, site.kind.value, site.fetched, site.fetched or site.documents, site.units) for site in others]
     place = np.full(len(results.units), -1, np.int64)
-    place[[site.unit for site in sites]] = np.arange(len(sites))
-    source, end = place[results.matrix.sources], place[results.matrix.ends]
-    inside = (source >= 0) & (end >= 0) & (source != end)
-    rows = zip(source[inside].tolist(), end[inside].tolist(), results.matrix.counts[inside].tolist(), strict=True)
-    arrows = sorted(rows, key=lambda arrow: (-arrow[2], arrow[0], arrow[1]))
+    place[[unit for unit, *_ in rows]] = np.arange(len(rows))
+    links = results.matrix
+    pairs: Iterable[tuple[int, int, int]] = results.co_inlinks
+    if what != "colinks":
+        pairs = zip(links.sources.tolist(), links.ends.tolist(), links.counts.tolist(), strict=True)
+    at = place.tolist()
+    arrows = [(at[source], at[end], count) for source, end, count in pairs if source != end]
     return Network(
-        tuple(sites),
-        tuple(arrows),
-        (len(results.companions) - len(others)) * companions,
+        tuple(
+            NetworkSite(unit, results.units[unit].name, results.units[unit].short, part, fetched > 0, pages, cited_by)
+            for unit, part, fetched, pages, cited_by in rows
+        ),
+        tuple(sorted((arrow for arrow in arrows if min(arrow) >= 0), key=lambda arrow: (-arrow[2], *arrow[:2]))),
+        len(companions) - len(others),
         max(results.chosen - most, 0),
+        mutual=what == "colinks",
     )
-
-
-def co_links_of(results: SurveyResults, max_sites: int | None = None) -> Network:
-    """The target set with its co-links: pairs of sites, weighed by the number of sites that link to both."""
-    network = network_of(results, max_sites, companions=False)
-    place = {site.unit: at for at, site in enumerate(network.sites)}
-    pairs = [
-        (place[pair.first], place[pair.second], pair.sites)
-        for pair in results.co_inlinks
-        if pair.first in place and pair.second in place
-    ]
-    return replace(network, arrows=tuple(pairs), mutual=True)
 
 
 def top_units(results: SurveyResults, most: int) -> list[UnitFigures]:

@@ -365,7 +365,7 @@ def survey_report(results: SurveyResults) -> str:
     method, harvest, caption = results.method, results.harvest, survey_caption(results)
     names = [unit.short for unit in results.units[: results.chosen]]
     network = _picture(results, write_network_svg, network_of(results))
-    targets = _picture(results, write_network_svg, network_of(results, companions=False))
+    targets = _picture(results, write_network_svg, network_of(results, what="targets"))
     fragment = _picture(results, write_fragment_svg, results.model)
     matrix = "" if results.chosen > HEAT_SITES else _picture(results, write_heat_map, names, matrix_of(results))
     curves = _picture(results, write_yield_curves, harvest)

@@ -67,7 +67,6 @@ from periplus_studies.model import (
     WebFragment,
 )
 from periplus_studies.network import (
-    co_links_of,
     matrix_of,
     network_of,
     survey_caption,
@@ -400,14 +399,10 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
         raise UsageError(f"a survey has no {what} as {format}: choose among {choices}")
     title, caption = results.method.title, survey_caption(results)
     match what, format:
-        case "network" | "targets", "svg":
-            write_network_svg(network_of(results, max_sites, companions=what == "network"), title, caption, out)
-        case "network" | "targets", _:  # data are never cut
-            write_network_gexf(results, network_of(results, None, companions=what == "network"), out, format)
-        case "colinks", "svg":
-            write_network_svg(co_links_of(results, max_sites), title, caption, out)
-        case "colinks", _:
-            write_network_gexf(results, co_links_of(results), out, format)
+        case "network" | "targets" | "colinks", "svg":
+            write_network_svg(network_of(results, max_sites, what), title, caption, out)
+        case "network" | "targets" | "colinks", _:  # data are never cut
+            write_network_gexf(results, network_of(results, None, what), out, format)
         case "matrix", "csv":
             write_matrix_csv(results, out)
         case "matrix", _:

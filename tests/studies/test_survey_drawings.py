@@ -103,7 +103,7 @@ def test_files_of_data_have_all_sites_in_every_format(found):
         assert [graph.number_of_nodes() for graph in graphs] == [sites] * 3
         assert len({graph.number_of_edges() for graph in graphs}) == 1
         assert "s1.example" in graphs[2]
-    assert len(network_of(found, companions=False).sites) == 5
+    assert len(network_of(found, what="targets").sites) == 5
 
 
 def test_the_co_link_map_joins_the_pairs_of_the_table_without_direction(found):
