@@ -189,7 +189,7 @@ _NO_FIGURES = frozenset(
 )  # columns of `sites` that a rank correlation makes no use of
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
-.scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
+.scroll td:not(.n, .w) { min-width: 8rem; } .scroll td:first-child:not(.n, .w) { min-width: 13rem; }
 .drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
 @media screen and (max-width: 70rem) { .drawing { overflow-x: auto; } .drawing img { width: auto; max-width: none; } }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
