@@ -206,19 +206,11 @@ class PageQueue:
     def score_all(self) -> None:
         """Scores every waiting page again."""
         self._all_at = self._anew_at = self.seen.read
-        numbers = np.flatnonzero(self.seen.waits[: len(self.seen)])
         self._reach()
-        for heap in self._heaps:
-            heap.clear()
-        self._scores[numbers] = self._promises(numbers)
-        for score, number, host in zip(
-            (-self._scores[numbers]).tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True
-        ):
-            self._heaps[host].append((score, number))
-        for host, heap in enumerate(self._heaps):
-            heapq.heapify(heap)
-            self.best[host] = -heap[0][0] if heap else LOWEST
-            self._read_at[host] = self.seen.read
+        self._heaps = [[] for _ in self._heaps]
+        self._read_at = [self.seen.read] * len(self._heaps)
+        self.best[:] = LOWEST
+        self._score(np.flatnonzero(self.seen.waits[: len(self.seen)]).tolist())
 
     def peek(self, host: HostKey) -> Url | None:
         """The best page of a host; it stays in the queue."""
@@ -302,13 +294,13 @@ class PageQueue:
 
     def _reach(self) -> None:
         hosts, pages = len(self.seen.hosts), len(self.seen)
-        while len(self._heaps) < hosts:
-            self._heaps.append([])
-            self._read_at.append(self.seen.read)
-        while len(self.best) < hosts:
-            self.best = np.concatenate([self.best, np.full(len(self.best), LOWEST)])
-        while len(self._scores) < pages:
-            self._scores = np.concatenate([self._scores, np.zeros(len(self._scores))])
+        further = hosts - len(self._heaps)
+        self._heaps += [[] for _ in range(further)]
+        self._read_at += [self.seen.read] * further
+        if hosts > len(self.best):
+            self.best = np.pad(self.best, (0, hosts), constant_values=LOWEST)
+        if pages > len(self._scores):
+            self._scores = np.pad(self._scores, (0, pages))
 
 
 WEIGHED, WAITS = "weighed", "waits"
