@@ -187,21 +187,11 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
 
 def _strongest(network: Network) -> list[tuple[int, int, int]]:
     """The arrows that are drawn, strongest first: each site's strongest out and in, then the strongest of all."""
-    most = max(ARROWS, round(ARROWS_A_SITE * len(network.sites)))
-    if len(network.arrows) <= most:
-        return list(network.arrows)
-    chosen: set[tuple[int, int, int]] = set()
-    sources, targets = set(), set()
-    for arrow in network.arrows:
-        if arrow[0] not in sources or arrow[1] not in targets:
-            chosen.add(arrow)
-        sources.add(arrow[0])
-        targets.add(arrow[1])
-    for arrow in network.arrows:
-        if len(chosen) >= most:
-            break
-        chosen.add(arrow)
-    return [arrow for arrow in network.arrows if arrow in chosen]
+    arrows = network.arrows
+    own = {arrow for end in (0, 1) for arrow in {arrow[end]: arrow for arrow in reversed(arrows)}.values()}
+    most = max(ARROWS, round(ARROWS_A_SITE * len(network.sites)), len(own))
+    own.update([arrow for arrow in arrows if arrow not in own][: most - len(own)])
+    return [arrow for arrow in arrows if arrow in own]
 
 
 def _width(links: int, widest: int) -> float:
@@ -280,7 +270,7 @@ def matrix_part(results: SurveyResults, most: int) -> tuple[list[str], list[list
     links = results.matrix
     inside = (place[links.sources] >= 0) & (place[links.ends] >= 0)
     part[place[links.sources[inside]], place[links.ends[inside]]] = links.counts[inside]
-    return [results.units[unit].short for unit in chosen], [list(map(int, row)) for row in part]
+    return [results.units[unit].short for unit in chosen], part.tolist()
 
 
 def write_matrix_csv(results: SurveyResults, out: TextIO) -> None:
@@ -373,5 +363,5 @@ def write_network_gexf(results: SurveyResults, network: Network, out: TextIO, fo
         nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
     caption = survey_caption(results)
     way = "undirected" if network.mutual else "directed"
-    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows), way)
+    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(nodes), len(network.arrows), way)
     head.write_as(format, nodes, network.arrows, out)

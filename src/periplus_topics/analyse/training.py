@@ -123,8 +123,8 @@ class UnlabelledScores(NamedTuple):
 
     def precision_recall(self, threshold: float) -> tuple[float, float]:
         """The expected (precision, recall)."""
-        hits = float(self.chances[self.scores > threshold].sum())
-        return hits / max(int((self.scores > threshold).sum()), 1), hits / float(self.chances.sum())
+        judged = self.chances[self.scores > threshold]
+        return float(judged.sum()) / max(len(judged), 1), float(judged.sum() / self.chances.sum())
 
 
 def background_of(labels: Mask, scores: Floats, seen: Floats) -> UnlabelledScores:

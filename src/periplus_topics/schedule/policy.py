@@ -414,12 +414,10 @@ class HarvestTally:
 
     pages: int = 0  # requested
     relevant: int = 0
-    worth: float = 0.0
     last: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     def book(self, worth: float) -> None:
         self.pages += 1
-        self.worth += worth
         self.relevant += worth >= RELEVANT
         self.last.append(worth >= RELEVANT)
 

@@ -68,9 +68,8 @@ class SiteWaits:
 
     def start(self, urls: Iterable[Url]) -> None:
         for url in urls:
-            site = self._site(url)
-            self._discover(url, site)
-            self._activate(site)
+            self.add([url])
+            self._activate(self._site(url))
 
     def add(self, urls: Iterable[Url]) -> None:
         for url in urls:
@@ -193,8 +192,7 @@ class PageQueue:
 
     def read(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> None:
         """Records a page that was read. worth: its relevance, 0 to 1."""
-        touched = self.seen.book(url, worth, pointers)
-        self._score(touched)
+        self._score(self.seen.book(url, worth, pointers))
         if self.seen.read - self._anew_at >= max(QUEUE_LEAST, self._anew_at // GROWTH):
             waiting = np.flatnonzero(self.seen.waits[: len(self.seen)])
             if len(waiting) <= MOST_ANEW or self.seen.read >= 2 * self._all_at:
@@ -206,7 +204,6 @@ class PageQueue:
     def score_all(self) -> None:
         """Scores every waiting page again."""
         self._all_at = self._anew_at = self.seen.read
-        self._reach()
         self._heaps = [[] for _ in self._heaps]
         self._read_at = [self.seen.read] * len(self._heaps)
         self.best[:] = LOWEST
@@ -266,8 +263,7 @@ class PageQueue:
             self._settle(host)
 
     def _promises(self, numbers: Ints) -> Floats:
-        parts = [self.order(self.seen, numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return np.concatenate([self.order(self.seen, numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)])
 
     def _renew(self, host: int) -> None:
         """Scores the host's best pages again, after other pages were read."""
