@@ -188,10 +188,10 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
 def _strongest(network: Network) -> list[tuple[int, int, int]]:
     """The arrows that are drawn, strongest first: each site's strongest out and in, then the strongest of all."""
     arrows = network.arrows
-    own = {arrow for end in (0, 1) for arrow in {arrow[end]: arrow for arrow in reversed(arrows)}.values()}
-    most = max(ARROWS, round(ARROWS_A_SITE * len(network.sites)), len(own))
-    own.update([arrow for arrow in arrows if arrow not in own][: most - len(own)])
-    return [arrow for arrow in arrows if arrow in own]
+    drawn = {arrow for end in (0, 1) for arrow in {arrow[end]: arrow for arrow in reversed(arrows)}.values()}
+    most = max(ARROWS, round(ARROWS_A_SITE * len(network.sites)), len(drawn))
+    drawn.update([arrow for arrow in arrows if arrow not in drawn][: most - len(drawn)])
+    return [arrow for arrow in arrows if arrow in drawn]
 
 
 def _width(links: int, widest: int) -> float:

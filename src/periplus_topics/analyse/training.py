@@ -329,8 +329,8 @@ def train_on_rows(name: str, examples: Examples, space: Space, rows: csr_array, 
         # and real F differ by .08 on `subjects` (.11 by the background alone), .06 on `corpora` (.06)
         trust = min(1.0, 2 * float(seen.chances.mean() / labels.mean()))
         precision, recall = (
-            trust * found + (1 - trust) * own
-            for found, own in zip(seen.precision_recall(threshold), expected[:2], strict=True)
+            trust * estimated + (1 - trust) * counted
+            for estimated, counted in zip(seen.precision_recall(threshold), expected[:2], strict=True)
         )
         expected = expected._replace(precision=precision, recall=recall, f=_f(precision, recall))
     topic = Topic(
