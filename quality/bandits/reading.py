@@ -20,7 +20,9 @@ def learned(site: Manual, most: int = PAGES) -> list[int]:
     order, seen, counts = PageOrder(), set[int](), list[int]()
     pages, depths, offered = [0], [0], {0}
     order.offer(Sighting(_url(site, 0), "", "", -1, 0, 0))
-    while len(counts) < most and (number := order.next()) is not None:
+    while len(counts) < most and len(best := order.best()):
+        number = int(best[0])
+        order.drop(number)
         page = pages[number]
         fresh = set(site.external[page]) - seen
         seen |= fresh

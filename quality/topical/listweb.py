@@ -1,10 +1,12 @@
-"""Two generated webs with list pages: pages have kinds, and most pages of a kind are reached through lists without a
+"""Three generated webs with list pages: pages have kinds, and most pages of a kind are reached through lists without a
 kind.
 
 `campus`: universities whose departments have sections (courses, people, projects, news); a section is a list, often of
 several pages; addresses and anchors name the section. Items link to their list and to items of other kinds.
 `archive`: trees of folders grown at random, each folder mostly of one kind, a few with hundreds of pages and most
 with few; neither addresses nor anchors indicate the kind of a page. Items link to neighbours and to their folder.
+`college`: departments with lists of courses, people and projects, as in collections of university pages. The exercises
+of a course are judged as courses in seven of ten cases, so a crawl for courses stays within one course.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from periplus_topics.schedule.policy import Pointer
 
 KINDS = ("course", "people", "project")  # topics; all other pages are news
 LISTED = "list"
+MISJUDGED = 0.3  # share of notes that are not judged as courses
 
 
 @dataclass(slots=True)
@@ -45,7 +48,9 @@ class ListWeb:
         """A crawl for the pages of one kind. The relevance is wrong for one page in twenty."""
         rng = random.Random(f"{topic} {seed}")
         relevance = [
-            rng.betavariate(6, 1.5) if (kind == topic) is (rng.random() < 0.95) else rng.betavariate(1, 9)
+            rng.betavariate(6, 1.5)
+            if (kind == topic) is (rng.random() < (MISJUDGED if (topic, kind) == ("course", "note") else 0.95))
+            else rng.betavariate(1, 9)
             for kind in self.kinds
         ]
         pages = [page for page, kind in enumerate(self.kinds) if kind == topic]
@@ -161,4 +166,52 @@ def _tree(web: ListWeb, rng: random.Random, base: str, folders: list[tuple[int, 
                 web.link(item, rng.choice(folders)[0], "see")
 
 
-MAKERS: dict[str, Callable[[int], ListWeb]] = {"campus": campus, "archive": archive}
+def college(seed: int, departments: int = 6) -> ListWeb:
+    """Generates the college web."""
+    rng, web = random.Random(f"college {seed}"), ListWeb()
+    homes = [web.add(f"https://cs{number}.test/", "home") for number in range(departments)]
+    for number, home in enumerate(homes):
+        for other in rng.sample(homes, 3):
+            web.link(home, other, "other departments")
+        _members(web, rng, home, f"https://cs{number}.test")
+    return web
+
+
+def _members(web: ListWeb, rng: random.Random, home: int, base: str) -> None:
+    lists = {name: web.add(f"{base}/{name}/", LISTED) for name in ("classes", "folks", "groups")}
+    for name, one in lists.items():
+        web.link(home, one, name)
+        web.link(one, home, "department")
+    people = []
+    for member in range(rng.randint(60, 160)):
+        people.append(web.add(f"{base}/~u{member}/", "people"))
+        web.link(lists["folks"], people[-1], rng.choice(_TITLES))
+        web.link(people[-1], home, "department")
+        _parts(web, rng, people[-1], f"{base}/~u{member}/page", "news", 2)
+    for number in range(rng.randint(30, 110)):
+        folder = f"{base}/class/c{number}" if rng.random() < 0.6 else f"{base}/~u{rng.randrange(60)}/c{number}"
+        course = web.add(f"{folder}/", "course")
+        web.link(lists["classes"], course, rng.choice(_TITLES))
+        teacher = rng.choice(people)
+        web.link(course, teacher, "instructor")
+        if rng.random() < 0.5:
+            web.link(teacher, course, "teaching")
+        if rng.random() < 0.3:
+            web.link(course, lists["classes"], "all classes")
+        _parts(web, rng, course, f"{folder}/homework", "note", 3)
+    for number in range(rng.randint(8, 30)):
+        project = web.add(f"{base}/group/{number}/", "project")
+        web.link(lists["groups"], project, rng.choice(_TITLES))
+        for member in rng.sample(people, rng.randint(1, 7)):
+            web.link(project, member, rng.choice(_TITLES))
+            web.link(member, project, "research")
+
+
+def _parts(web: ListWeb, rng: random.Random, whole: int, base: str, kind: str, scale: int) -> None:
+    for number in range(int(rng.paretovariate(0.9) * scale) % 40):
+        part = web.add(f"{base}{number}.html", kind)
+        web.link(whole, part, f"{kind} {number}")
+        web.link(part, whole, "up")
+
+
+MAKERS: dict[str, Callable[[int], ListWeb]] = {"campus": campus, "archive": archive, "college": college}

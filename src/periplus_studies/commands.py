@@ -52,7 +52,8 @@ TABLES = (
 # of `results.FORMATS`
 _GRAPHS = "svg, gexf, graphml, net"
 DRAWINGS = {
-    "network": _GRAPHS, "targets": _GRAPHS, "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg",
+    "network": _GRAPHS, "targets": _GRAPHS, "colinks": _GRAPHS,
+    "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg",
 }  # fmt: skip
 USUAL_FOLDER = Path("survey.periplus")
 CHANGEABLE = (
@@ -144,7 +145,7 @@ def report(place: Place, output: Path | None, **counting: Any) -> None:
 
 
 @click.command()
-@click.argument("what", type=click.Choice((*TABLES, *DRAWINGS)))
+@click.argument("what", type=click.Choice(tuple(dict.fromkeys((*TABLES, *DRAWINGS)))))
 @option(
     "-f --format",
     "Tables: csv, json, jsonl, table. " + "; ".join(f"{name}: {formats}" for name, formats in DRAWINGS.items()) + ".",
@@ -161,6 +162,7 @@ def export(what: str, place: Place, format: str, output: Path | None, **counting
     periplus survey export sites -o sites.csv
     periplus survey export network -o network.gexf   all sites; .graphml, .net (Pajek), .svg: a drawing of 200
     periplus survey export targets -o targets.net    the surveyed sites alone
+    periplus survey export colinks -o colinks.svg    pairs of sites that the same sites link to
     periplus survey export fragment -f xml           the conceptual model of the web fragment
     periplus survey export correlations --with ranking.csv      rank correlations with a ranking or a size
     periplus survey export changes --before 2020.periplus       sites that came, went, rose or fell
@@ -171,7 +173,7 @@ def export(what: str, place: Place, format: str, output: Path | None, **counting
 
     ending = output.suffix.removeprefix(".") if output else ""
     results = _results(place, counting)
-    if what not in TABLES:
+    if what not in TABLES or (format or ending or "csv") in DRAWINGS.get(what, "").split(", "):
         with open_output(output, exact=True) as out:
             write_survey(results, what, format or ending or DRAWINGS[what].partition(",")[0], out)
         return

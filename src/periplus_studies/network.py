@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TextIO
 
@@ -108,50 +108,39 @@ class Network:
     arrows: tuple[tuple[int, int, int], ...]
     left_out: int  # companion sites that are not among the sites
     targets_left_out: int = 0  # sites of the target set that are not
+    mutual: bool = False  # arrows are pairs without direction, and links the number of sites that link to both
 
 
-def network_of(results: SurveyResults, max_sites: int | None = 200, *, companions: bool = True) -> Network:
+def network_of(results: SurveyResults, max_sites: int | None = 200, what: str = "network") -> Network:
     """The target set (at most max_sites, by links), and up to the limit the companion sites of SHOWN_CLASSES that most
-    units link to. max_sites: None: all sites of all classes, for data. companions: False: the target set alone.
+    units link to. max_sites: None: all sites of all classes, for data. what: network; or, of the target set alone,
+    targets, or colinks: pairs weighed by the number of sites that link to both.
     """
     most = len(results.units) if max_sites is None else max_sites
-    sites = [
-        NetworkSite(
-            figures.unit,
-            results.units[figures.unit].name,
-            results.units[figures.unit].short,
-            TARGET,
-            figures.fetched > 0,
-            figures.fetched or figures.waiting,
-            figures.in_units,
-        )
-        for figures in top_units(results, most)
+    rows = [
+        (row.unit, TARGET, row.fetched, row.fetched or row.waiting, row.in_units) for row in top_units(results, most)
     ]
-    others = [site for site in results.companions if max_sites is None or site.kind in SHOWN_CLASSES] * companions
-    others = others[: max(most - len(sites), 0)]
-    sites += [
-        NetworkSite(
-            site.unit,
-            site.name,
-            results.units[site.unit].short,
-            site.kind.value,
-            site.fetched > 0,
-            site.fetched or site.documents,
-            site.units,
-        )
-        for site in others
-    ]
+    companions = results.companions if what == "network" else ()
+    others = [site for site in companions if max_sites is None or site.kind in SHOWN_CLASSES]
+    others = others[: max(most - len(rows), 0)]
+    rows += [(site.unit, site.kind.value, site.fetched, site.fetched or site.documents, site.units) for site in others]
     place = np.full(len(results.units), -1, np.int64)
-    place[[site.unit for site in sites]] = np.arange(len(sites))
-    source, end = place[results.matrix.sources], place[results.matrix.ends]
-    inside = (source >= 0) & (end >= 0) & (source != end)
-    rows = zip(source[inside].tolist(), end[inside].tolist(), results.matrix.counts[inside].tolist(), strict=True)
-    arrows = sorted(rows, key=lambda arrow: (-arrow[2], arrow[0], arrow[1]))
+    place[[unit for unit, *_ in rows]] = np.arange(len(rows))
+    links = results.matrix
+    pairs: Iterable[tuple[int, int, int]] = results.co_inlinks
+    if what != "colinks":
+        pairs = zip(links.sources.tolist(), links.ends.tolist(), links.counts.tolist(), strict=True)
+    at = place.tolist()
+    arrows = [(at[source], at[end], count) for source, end, count in pairs if source != end]
     return Network(
-        tuple(sites),
-        tuple(arrows),
-        (len(results.companions) - len(others)) * companions,
+        tuple(
+            NetworkSite(unit, results.units[unit].name, results.units[unit].short, part, fetched > 0, pages, cited_by)
+            for unit, part, fetched, pages, cited_by in rows
+        ),
+        tuple(sorted((arrow for arrow in arrows if min(arrow) >= 0), key=lambda arrow: (-arrow[2], *arrow[:2]))),
+        len(companions) - len(others),
         max(results.chosen - most, 0),
+        mutual=what == "colinks",
     )
 
 
@@ -181,8 +170,11 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
     marks = [heading(title, about), *keys]
     for source, target, links in reversed(arrows):
         hint = f"{sites[source].name} to {sites[target].name}: {count_of(links, 'link')}"
+        if network.mutual:
+            hint = f"{sites[source].name} and {sites[target].name}: {count_of(links, 'site')} linking to both"
         kind = "" if sites[source].part == sites[target].part == TARGET else "out"
-        marks.append(element("g", "", circles.arrow(source, target, _width(links, widest), kind), visible(hint)))
+        arrow = circles.arrow(source, target, _width(links, widest), kind, head=not network.mutual)
+        marks.append(element("g", "", arrow, visible(hint)))
     for place in sorted(range(len(sites)), key=lambda place: -radius[place]):
         marks.append(element("g", "", circles.circle(place, _look(sites[place])), _site_hint(sites[place])))
     order = sorted(
@@ -190,26 +182,16 @@ def write_network_svg(network: Network, title: str, about: str, out: TextIO) -> 
         key=lambda place: (sites[place].part != TARGET, -radius[place], -sites[place].cited_by, place),
     )
     marks += circles.labels(order, (size[0], TOP)).values()
-    write_sheet(out, size, f"{title}: links between sites", marks)
+    write_sheet(out, size, f"{title}: {'co-links of' if network.mutual else 'links between'} sites", marks)
 
 
 def _strongest(network: Network) -> list[tuple[int, int, int]]:
     """The arrows that are drawn, strongest first: each site's strongest out and in, then the strongest of all."""
-    most = max(ARROWS, round(ARROWS_A_SITE * len(network.sites)))
-    if len(network.arrows) <= most:
-        return list(network.arrows)
-    chosen: set[tuple[int, int, int]] = set()
-    sources, targets = set(), set()
-    for arrow in network.arrows:
-        if arrow[0] not in sources or arrow[1] not in targets:
-            chosen.add(arrow)
-        sources.add(arrow[0])
-        targets.add(arrow[1])
-    for arrow in network.arrows:
-        if len(chosen) >= most:
-            break
-        chosen.add(arrow)
-    return [arrow for arrow in network.arrows if arrow in chosen]
+    arrows = network.arrows
+    drawn = {arrow for end in (0, 1) for arrow in {arrow[end]: arrow for arrow in reversed(arrows)}.values()}
+    most = max(ARROWS, round(ARROWS_A_SITE * len(network.sites)), len(drawn))
+    drawn.update([arrow for arrow in arrows if arrow not in drawn][: most - len(drawn)])
+    return [arrow for arrow in arrows if arrow in drawn]
 
 
 def _width(links: int, widest: int) -> float:
@@ -237,13 +219,13 @@ def _network_legend(network: Network, most: int, widest: int, arrows: int) -> tu
     undrawn = [
         (network.targets_left_out, "site of the target set", "sites of the target set"),
         (network.left_out, "companion site", ""),
-        (len(network.arrows) - arrows, "weaker arrow", ""),
+        (len(network.arrows) - arrows, "weaker pair" if network.mutual else "weaker arrow", ""),
     ]
     omitted = ", ".join(count_of(many, one, more) for many, one, more in undrawn if many)
     widths = sorted({1, max(round(math.sqrt(widest)), 1), widest})
     keys = [
         Key(f"area: pages, the largest {number(most)}"),
-        Key("width: links"),
+        Key("width: sites that link to both" if network.mutual else "width: links"),
         *(Key(number(links), "line", "arrow", _width(links, widest)) for links in widths),
         *([Key(f"not drawn: {omitted}")] if omitted else []),
     ]
@@ -288,7 +270,7 @@ def matrix_part(results: SurveyResults, most: int) -> tuple[list[str], list[list
     links = results.matrix
     inside = (place[links.sources] >= 0) & (place[links.ends] >= 0)
     part[place[links.sources[inside]], place[links.ends[inside]]] = links.counts[inside]
-    return [results.units[unit].short for unit in chosen], [list(map(int, row)) for row in part]
+    return [results.units[unit].short for unit in chosen], part.tolist()
 
 
 def write_matrix_csv(results: SurveyResults, out: TextIO) -> None:
@@ -380,5 +362,6 @@ def write_network_gexf(results: SurveyResults, network: Network, out: TextIO, fo
         size = 4 + 36 * (site.pages / most) ** 0.5
         nodes.append(GexfNode(visible(site.short), values, _SITE_COLOURS.get(site.part, _OTHER_SITE), size))
     caption = survey_caption(results)
-    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(network.sites), len(network.arrows))
+    way = "undirected" if network.mutual else "directed"
+    head = GexfFile(results.method.created, caption, _SITE_COLUMNS, len(nodes), len(network.arrows), way)
     head.write_as(format, nodes, network.arrows, out)

@@ -189,7 +189,7 @@ _NO_FIGURES = frozenset(
 )  # columns of `sites` that a rank correlation makes no use of
 HEAT_SITES = 400  # of more, the matrix is no picture: 1,000 sites have a million cells
 _STYLE = """
-.scroll td:first-child:not(.n):not(.w) { min-width: 13rem; }
+.scroll td:not(.n, .w) { min-width: 8rem; } .scroll td:first-child:not(.n, .w) { min-width: 13rem; }
 .drawing { margin: .6rem 0 1rem; } .drawing img { width: 100%; max-width: 100%; height: auto; border: 1px solid var(--line); border-radius: 8px; }
 @media screen and (max-width: 70rem) { .drawing { overflow-x: auto; } .drawing img { width: auto; max-width: none; } }
 figure { margin: 0; } figcaption { color: var(--soft); font-size: .9rem; }
@@ -365,7 +365,7 @@ def survey_report(results: SurveyResults) -> str:
     method, harvest, caption = results.method, results.harvest, survey_caption(results)
     names = [unit.short for unit in results.units[: results.chosen]]
     network = _picture(results, write_network_svg, network_of(results))
-    targets = _picture(results, write_network_svg, network_of(results, companions=False))
+    targets = _picture(results, write_network_svg, network_of(results, what="targets"))
     fragment = _picture(results, write_fragment_svg, results.model)
     matrix = "" if results.chosen > HEAT_SITES else _picture(results, write_heat_map, names, matrix_of(results))
     curves = _picture(results, write_yield_curves, harvest)

@@ -85,6 +85,7 @@ FORMATS = {
     "report": ("html",),
     "network": ("svg", *GRAPH_FORMATS),
     "targets": ("svg", *GRAPH_FORMATS),
+    "colinks": ("svg", *GRAPH_FORMATS),
     "matrix": ("csv", "svg"),
     "yield": ("svg",),
     "fragment": ("xml", "json", "svg"),
@@ -404,10 +405,10 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
         raise UsageError(f"a survey has no {what} as {format}: choose among {choices}")
     title, caption = results.method.title, survey_caption(results)
     match what, format:
-        case "network" | "targets", "svg":
-            write_network_svg(network_of(results, max_sites, companions=what == "network"), title, caption, out)
-        case "network" | "targets", _:  # data are never cut
-            write_network_gexf(results, network_of(results, None, companions=what == "network"), out, format)
+        case "network" | "targets" | "colinks", "svg":
+            write_network_svg(network_of(results, max_sites, what), title, caption, out)
+        case "network" | "targets" | "colinks", _:  # data are never cut
+            write_network_gexf(results, network_of(results, None, what), out, format)
         case "matrix", "csv":
             write_matrix_csv(results, out)
         case "matrix", _:

@@ -338,6 +338,7 @@ VIEWS = {
         "Co-links",
         "Pairs of sites with common inlinks or common outlinks, without global sites.", "colinks",
         ("kind", "first", "second", "sites"),
+        (("colinks", "Co-links: lines join sites, wider the more sites link to both"),),
     ),
     "suffixes": SurveyView(
         "Countries and domains", "Public suffixes of the outside sites.", "suffixes",

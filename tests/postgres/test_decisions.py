@@ -21,7 +21,7 @@ from newsweb import NewsRecipe, news_web
 from periplus.api.homes import editing, files_of, folder_of, home_of
 from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
-from periplus.errors import StoreError
+from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Certificate
 from periplus.store import page_notes
 from periplus.store.sqlite.listing import SqliteReader

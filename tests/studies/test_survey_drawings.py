@@ -94,7 +94,7 @@ def test_graph_programs_read_the_whole_network(found):
 
 
 def test_files_of_data_have_all_sites_in_every_format(found):
-    for what, sites in (("network", 5 + len(found.companions)), ("targets", 5)):
+    for what, sites in (("network", 5 + len(found.companions)), ("targets", 5), ("colinks", 5)):
         small = io.StringIO(newline="")
         write_survey(found, what, "gexf", small, max_sites=2)
         graphs = [nx.read_gexf(io.BytesIO(small.getvalue().encode()), node_type=int)]
@@ -103,7 +103,21 @@ def test_files_of_data_have_all_sites_in_every_format(found):
         assert [graph.number_of_nodes() for graph in graphs] == [sites] * 3
         assert len({graph.number_of_edges() for graph in graphs}) == 1
         assert "s1.example" in graphs[2]
-    assert len(network_of(found, companions=False).sites) == 5
+    assert len(network_of(found, what="targets").sites) == 5
+
+
+def test_the_co_link_map_joins_the_pairs_of_the_table_without_direction(found):
+    pairs = {(pair.first, pair.second): pair.sites for pair in found.co_inlinks}
+    assert pairs
+    for format, read in (("gexf", nx.read_gexf), ("graphml", nx.read_graphml), ("net", nx.read_pajek)):
+        graph = read(io.BytesIO(written(found, "colinks", format).encode()))
+        assert not graph.is_directed()
+        assert graph.number_of_nodes() == 5
+        weights = sorted(int(data["weight"]) for *_, data in graph.edges(data=True))
+        assert weights == sorted(pairs.values())
+    drawn = written(found, "colinks", "svg")
+    assert "sites that link to both" in drawn
+    assert f" and s4.example: {pairs[3, 4]} site" in drawn
 
 
 def test_sites_without_figures_are_left_out_of_the_report_with_a_word(found):

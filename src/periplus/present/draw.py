@@ -461,11 +461,11 @@ class Circles:
         x, y = self.position[place].tolist()
         return element("circle", kind, cx=x, cy=y, r=float(self.radius[place]) - inner)
 
-    def arrow(self, source: int, target: int, width: float, kind: str = "") -> str:
+    def arrow(self, source: int, target: int, width: float, kind: str = "", *, head: bool = True) -> str:
         """From one circle's edge to another's."""
         start, end = complex(*self.position[source]), complex(*self.position[target])
         gaps = (float(self.radius[source]), float(self.radius[target]) + 1.5)
-        return arrow(bow(start, end, gaps, min(0.12 * abs(end - start), 60.0)), width, 4.0 + 1.3 * width, kind)
+        return arrow(bow(start, end, gaps, min(0.12 * abs(end - start), 60.0)), width, head * (4.0 + 1.3 * width), kind)
 
     def labels(self, order: Sequence[int], sheet: tuple[float, float]) -> dict[int, str]:
         """Names that are drawn, by their circles, the first of the order first. sheet: as in `label_spots`."""

@@ -72,6 +72,7 @@ class GexfFile:
     columns: Mapping[str, str]
     nodes: int
     edges: int
+    way: str = "directed"  # or undirected
 
     def write_as(self, format: str, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
         """The whole graph, streamed. format: of GRAPH_FORMATS; edges: see `write`."""
@@ -90,7 +91,7 @@ class GexfFile:
             out.write(f'<key id="{name}" for="node" attr.name="{name}" attr.type="{kind}"/>\n')
         out.write(
             '<key id="weight" for="edge" attr.name="weight" attr.type="double"/>\n'
-            '<graph id="G" edgedefault="directed">\n'
+            f'<graph id="G" edgedefault="{self.way}">\n'
         )
         for number, node in enumerate(nodes):
             values = zip(("label", *self.columns), map(escape_xml, (node.label, *node.values)), strict=True)
@@ -101,7 +102,7 @@ class GexfFile:
         out.write("</graph>\n</graphml>\n")
 
     def _write_pajek(self, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
-        """A Pajek network: the vertices' first column, as labels are not unique, and weighted arcs.
+        """A Pajek network: the vertices' first column, as labels are not unique, and weighted arcs or edges.
 
         Source: Pajek reference manual 5, 4.
         """
@@ -109,7 +110,7 @@ class GexfFile:
         for number, node in enumerate(nodes, 1):
             name = visible(node.values[0]).replace('"', "'")
             out.write(f'{number} "{name}"\n')
-        out.write("*Arcs\n")
+        out.write("*Arcs\n" if self.way == "directed" else "*Edges\n")
         out.writelines(f"{source + 1} {target + 1} {weight}\n" for source, target, weight in edges)
 
     def write(self, nodes: Iterable[GexfNode], edges: Edges, out: TextIO) -> None:
@@ -122,7 +123,7 @@ class GexfFile:
         )
         out.write(f'<meta lastmodifieddate="{iso(self.created)[:10]}"><creator>{PRODUCT_TOKEN} {VERSION}</creator>')
         out.write(f"<description>{escape_xml(self.description)}</description></meta>\n")
-        out.write('<graph mode="static" defaultedgetype="directed">\n<attributes class="node" mode="static">\n')
+        out.write(f'<graph mode="static" defaultedgetype="{self.way}">\n<attributes class="node" mode="static">\n')
         for place, (name, kind) in enumerate(self.columns.items()):
             out.write(f'<attribute id="{place}" title="{name}" type="{"integer" if kind == "int" else kind}"/>\n')
         out.write(f'</attributes>\n<nodes count="{self.nodes}">\n')

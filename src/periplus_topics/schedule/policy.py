@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, NamedTuple, Protocol
 from urllib.parse import unquote
 
@@ -159,24 +159,11 @@ class TopicalPages:
         return number
 
     def _grow(self) -> None:
-        for name in (
-            "waits",
-            "host",
-            "directory",
-            "links",
-            "from_others",
-            "worth_sum",
-            "worth_most",
-            "promise",
-            "credit",
-            "worth",
-            "led_to",
-        ):
-            old = getattr(self, name)
-            setattr(self, name, np.concatenate([old, np.zeros_like(old)]))
-        self.parents = np.concatenate([self.parents, np.full_like(self.parents, -1)])
-        self.words = np.concatenate([self.words, np.full_like(self.words, WORD_SLOTS)])
-        self.traits = np.concatenate([self.traits, np.full_like(self.traits, WORD_SLOTS)])
+        fills = {"parents": -1, "words": WORD_SLOTS, "traits": WORD_SLOTS}
+        for column in fields(self):
+            if isinstance(old := getattr(self, column.name), np.ndarray):
+                grown = np.concatenate([old, np.full_like(old, fills.get(column.name, 0))])
+                setattr(self, column.name, grown)
 
     def _add_words(self, number: int, text: str) -> None:
         free, words = self.word_count[number], _WORD.findall(text)
@@ -427,12 +414,10 @@ class HarvestTally:
 
     pages: int = 0  # requested
     relevant: int = 0
-    worth: float = 0.0
     last: deque[bool] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     def book(self, worth: float) -> None:
         self.pages += 1
-        self.worth += worth
         self.relevant += worth >= RELEVANT
         self.last.append(worth >= RELEVANT)
 

@@ -68,9 +68,8 @@ class SiteWaits:
 
     def start(self, urls: Iterable[Url]) -> None:
         for url in urls:
-            site = self._site(url)
-            self._discover(url, site)
-            self._activate(site)
+            self.add([url])
+            self._activate(self._site(url))
 
     def add(self, urls: Iterable[Url]) -> None:
         for url in urls:
@@ -193,8 +192,7 @@ class PageQueue:
 
     def read(self, url: Url, worth: float, pointers: Sequence[Pointer]) -> None:
         """Records a page that was read. worth: its relevance, 0 to 1."""
-        touched = self.seen.book(url, worth, pointers)
-        self._score(touched)
+        self._score(self.seen.book(url, worth, pointers))
         if self.seen.read - self._anew_at >= max(QUEUE_LEAST, self._anew_at // GROWTH):
             waiting = np.flatnonzero(self.seen.waits[: len(self.seen)])
             if len(waiting) <= MOST_ANEW or self.seen.read >= 2 * self._all_at:
@@ -206,19 +204,10 @@ class PageQueue:
     def score_all(self) -> None:
         """Scores every waiting page again."""
         self._all_at = self._anew_at = self.seen.read
-        numbers = np.flatnonzero(self.seen.waits[: len(self.seen)])
-        self._reach()
-        for heap in self._heaps:
-            heap.clear()
-        self._scores[numbers] = self._promises(numbers)
-        for score, number, host in zip(
-            (-self._scores[numbers]).tolist(), numbers.tolist(), self.seen.host[numbers].tolist(), strict=True
-        ):
-            self._heaps[host].append((score, number))
-        for host, heap in enumerate(self._heaps):
-            heapq.heapify(heap)
-            self.best[host] = -heap[0][0] if heap else LOWEST
-            self._read_at[host] = self.seen.read
+        self._heaps = [[] for _ in self._heaps]
+        self._read_at = [self.seen.read] * len(self._heaps)
+        self.best[:] = LOWEST
+        self._score(np.flatnonzero(self.seen.waits[: len(self.seen)]).tolist())
 
     def peek(self, host: HostKey) -> Url | None:
         """The best page of a host; it stays in the queue."""
@@ -274,8 +263,7 @@ class PageQueue:
             self._settle(host)
 
     def _promises(self, numbers: Ints) -> Floats:
-        parts = [self.order(self.seen, numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return np.concatenate([self.order(self.seen, numbers[at : at + CHUNK]) for at in range(0, len(numbers), CHUNK)])
 
     def _renew(self, host: int) -> None:
         """Scores the host's best pages again, after other pages were read."""
@@ -302,13 +290,13 @@ class PageQueue:
 
     def _reach(self) -> None:
         hosts, pages = len(self.seen.hosts), len(self.seen)
-        while len(self._heaps) < hosts:
-            self._heaps.append([])
-            self._read_at.append(self.seen.read)
-        while len(self.best) < hosts:
-            self.best = np.concatenate([self.best, np.full(len(self.best), LOWEST)])
-        while len(self._scores) < pages:
-            self._scores = np.concatenate([self._scores, np.zeros(len(self._scores))])
+        further = hosts - len(self._heaps)
+        self._heaps += [[] for _ in range(further)]
+        self._read_at += [self.seen.read] * further
+        if hosts > len(self.best):
+            self.best = np.pad(self.best, (0, hosts), constant_values=LOWEST)
+        if pages > len(self._scores):
+            self._scores = np.pad(self._scores, (0, pages))
 
 
 WEIGHED, WAITS = "weighed", "waits"
