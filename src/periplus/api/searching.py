@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from periplus.api.homes import SearchedCollection, database_at, home_of, index_feed, open_reader, shared_index
-from periplus.api.page_segments import require_segment, rules_at, segments_of, with_segments
+from periplus.api.page_segments import require_segment, rules_at, rules_file, segments_of, with_segments
 from periplus.errors import StoreError, UsageError
 from periplus.features import service
 from periplus.model.search import Hit, Match, Matches, SearchResult
