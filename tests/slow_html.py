@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import turbohtml
 
-from periplus.document import whitespace
+from periplus.document.digest import fold_whitespace
 
 Tree: TypeAlias = turbohtml.Document
 Element: TypeAlias = turbohtml.Element
@@ -99,7 +99,7 @@ def is_html(element: Element) -> bool:
 
 def text_of(element: Element) -> str:
     """All text below, white space folded."""
-    return whitespace.fold_whitespace(element.text)
+    return fold_whitespace(element.text)
 
 
 def words_of(element: Element) -> str:
@@ -107,14 +107,14 @@ def words_of(element: Element) -> str:
     if text := " ".join(element.text.split()):
         return text
     for image in element.select("img[alt]"):
-        if text := whitespace.fold_whitespace(attribute(image, "alt")):
+        if text := fold_whitespace(attribute(image, "alt")):
             return text
-    return whitespace.fold_whitespace(attribute(element, "title"))
+    return fold_whitespace(attribute(element, "title"))
 
 
 def label_of(element: Element) -> str:
     """The alt attribute, else the title attribute."""
-    return whitespace.fold_whitespace(attribute(element, "alt") or attribute(element, "title"))
+    return fold_whitespace(attribute(element, "alt") or attribute(element, "title"))
 
 
 def title_of(tree: Tree) -> str:

@@ -11,8 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import slow_html as html
-from periplus.document import headers, whitespace
+from periplus.document import headers
 from periplus.document.conversion import Content, Source
+from periplus.document.digest import fold_whitespace
 from periplus.document.metadata import Metadata, _one_language
 from periplus.document.robots import page_directives
 from periplus.model.page import (
@@ -273,7 +274,7 @@ def _without_links(words: str, depth: int) -> tuple[str, int, Sequence[str], int
     alts = [
         alt
         for tag in _IMAGE_TAG.findall(words)
-        if (alt := whitespace.fold_whitespace(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))
+        if (alt := fold_whitespace(_unescaped(dict(_ATTRIBUTE.findall(tag)).get("alt", ""))))
     ]
     whole, linked, outside = [], [""], []
     for part in re.split("(<a [^>]*>|</a>)", _IMAGE_TAG.sub("", words)):

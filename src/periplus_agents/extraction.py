@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from periplus.document import html, whitespace
+from periplus.document import html
 from periplus.document.decode import decode
+from periplus.document.digest import fold_whitespace
 from periplus.errors import UsageError
 from periplus.extras import extra_needed
 from periplus.model.page import HTML_TYPES
@@ -134,7 +135,7 @@ def _text_of(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else str(value)
-    return whitespace.fold_whitespace(value if isinstance(value, str) else getattr(value, "text", "") or "")
+    return fold_whitespace(value if isinstance(value, str) else getattr(value, "text", "") or "")
 
 
 def _regex(query: str, where: str) -> Callable[[ParsedPage], Iterator[str]]:

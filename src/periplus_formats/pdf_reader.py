@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 from periplus.children import finish_child, start_child
 from periplus.document.conversion import Conversion, block, escape, is_absolute, page
-from periplus.document.whitespace import fold_whitespace
+from periplus.document.digest import fold_whitespace
 from periplus.extras import absence, is_installed
 
 if TYPE_CHECKING:

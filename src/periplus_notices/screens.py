@@ -47,7 +47,7 @@ def _screen(request: Request, fault: str = "", secret: str = "", message: str = 
         "title": "Notices", "subscriptions": rows, "notices": [as_values(notice) for notice in latest],
         "kinds": {kind.value: KIND_WORDS[kind] for kind in NoticeKind},
         "collections": [
-            api_notices.noticed_name(state.places.place(folder)) for folder in state.places.collections().values()
+            api_notices.noticed_name(place) for place in state.places.collections().values()
         ],
         "fault": fault, "message": message,
     }  # fmt: skip
@@ -89,7 +89,7 @@ def change(request: Request) -> Response:
 def feed(request: Request) -> Response:
     """The newest notices as Atom, of the named collection or of all."""
     places, name = state_of(request).places, request.path_params["name"]
-    collection = "" if name == "all" else api_notices.noticed_name(places.place(places.folder(name)))
+    collection = "" if name == "all" else api_notices.noticed_name(places.place(name))
     text = api_notices.feed(places.base, collection)
     return Response(text.encode("utf-8", "replace"), media_type="application/atom+xml")
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from periplus.errors import StoreError
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.store import runs
 from periplus.store.notes import count_change
-from periplus.store.reader import ROWS_AT_ONCE
 from periplus.store.statements import checked_name
-from periplus.values import Row
 from periplus_postgres.address import address_of
 from periplus_postgres.connection import Connection
 from periplus_postgres.ledger import lock_number
@@ -87,31 +84,6 @@ class DatabaseResults:
             self._connection.execute(f"ALTER TABLE new_{name} RENAME TO {name}".encode())
             self._connection.execute(f"ALTER INDEX new_{name}_first RENAME TO {name}_first".encode())
         count_change(PostgresStatements(self._connection))
-
-
-def result_notes(connection: Connection) -> list[Row]:
-    """Rows of the table `result`, by name, with the time of loading. Empty if the user must not read them."""
-    if connection.execute(f"SELECT 1 {_OURS} = 'result' AND {_MAY_READ}").fetchone() is None:
-        return []
-    return connection.execute("SELECT * FROM result ORDER BY name").fetchall()
-
-
-def computed_tables(connection: Connection) -> Iterator[ComputedTable]:
-    """Tables that the user may read. Read each completely before the next. Call it within a transaction."""
-    kinds = {kind: name for name, kind in _TYPES.items()}
-    find = (
-        "SELECT a.attname, y.typname FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid"
-        " WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 ORDER BY a.attnum"
-    )
-    for (name,) in connection.execute(
-        f"SELECT relname {_OURS} LIKE 'result\\_%' AND {_MAY_READ} ORDER BY 1"
-    ).fetchall():
-        columns = [(column, kinds[kind]) for column, kind in connection.execute(find, (name,)).fetchall()]
-        cursor: Any = connection.cursor(name="result")
-        with cursor:
-            cursor.itersize = ROWS_AT_ONCE
-            cursor.execute(f"SELECT * FROM {checked_name(name)}")
-            yield ComputedTable(name, columns, cursor)
 
 
 @contextlib.contextmanager

@@ -5,12 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from periplus.api.collection import Collection
-from periplus.api.homes import folder_of, home_of, reader_of
+from periplus.api.homes import home_of, reader_of
 from periplus.errors import UsageError
 from periplus.files import checked_file, is_user_file
 from periplus.model.collection import SegmentState
@@ -26,25 +24,18 @@ if TYPE_CHECKING:  # needs the extra `postgres`: imported by functions that conn
 class DatabaseCollection(Collection):
     """Reader of a collection at an address (`postgresql://...`), also during a crawl.
 
-    It is read in the database, and so are searches if its readers share an index. Without one, a search reads a local
-    copy made at the first access: docs/postgresql.md.
+    It is read in the database; a search also reads an index in `homes.cache_folder`: docs/postgresql.md.
     """
 
-    def __init__(
-        self, address: str, time_limit_s: float = 0.0, watch: Callable[[str, int], None] | None = None
-    ) -> None:
-        """time_limit_s: as in `Collection`; watch: as in `folder_of`. Raises NoCollection, StoreError."""
-        self._text, self._address, self._watch = address, address_of(address), watch
+    def __init__(self, address: str, time_limit_s: float = 0.0) -> None:
+        """time_limit_s: as in `Collection`. Raises NoCollection, StoreError."""
+        self._text, self._address = address, address_of(address)
         self._reader, self._store = reader_of(address), str(self._address)
         self._begin(time_limit_s)
 
     @property
     def place(self) -> str:
         return self._text
-
-    @cached_property
-    def folder(self) -> Path:  # type: ignore[override]  # of the copy, made on first access
-        return folder_of(self._text, self._watch)
 
     def __repr__(self) -> str:
         return f"<DatabaseCollection {self._address.collection}>"
@@ -154,9 +145,9 @@ def _withdraw(place: str, names: str) -> None:
 
 
 def remove(store: str) -> None:
-    """Deletes a collection in a database: tables, jobs, segments, and the local copy. Raises as `clear`."""
+    """Deletes a collection in a database: tables, jobs, segments, computed data. Raises as `clear`."""
     from periplus_postgres import schema
-    from periplus_postgres.copies import forget
+    from periplus_postgres.caches import forget
 
     clear(store)
     address = address_of(store)

@@ -20,7 +20,7 @@ from periplus_postgres.address import Address
 from periplus_postgres.committing import run_of
 from periplus_postgres.connection import CONNECTION_ERRORS, LOCK_TIMEOUT_S, Connection
 from periplus_postgres.ledger import DatabaseLedger
-from periplus_postgres.moved_tables import BODY_COLUMNS, OWN_META, WRITTEN_BACK, MovedBody, MovedTable
+from periplus_postgres.moved_tables import BODY_COLUMNS, OWN_META, MovedBody, MovedTable
 from periplus_postgres.segments import RecordPlace, SegmentReader
 from periplus_postgres.statements import PostgresStatements, copy_rows
 
@@ -61,7 +61,7 @@ class DatabaseRows:
     """`moved_tables.RowStore` of a collection in PostgreSQL, within a transaction.
 
     reader: for the collection's segments, if any. write_record: writes a WARC record to a segment; None: bytes are
-    stored in the row. unpacked: also decompress bodies that are stored in the database.
+    stored in the row.
     """
 
     def __init__(
@@ -69,11 +69,9 @@ class DatabaseRows:
         connection: Connection,
         reader: SegmentReader | None = None,
         write_record: WriteRecord | None = None,
-        *,
-        unpacked: bool = True,
     ) -> None:
         self.connection = connection
-        self._reader, self._write_record, self._unpacked = reader, write_record, unpacked
+        self._reader, self._write_record = reader, write_record
         self._codec = BodyCodec()
 
     def rows(self, table: MovedTable) -> Iterator[Row]:
@@ -90,7 +88,7 @@ class DatabaseRows:
         data, dictionary_id, text, segment, start, length = row[6:]
         if segment is not None and self._reader is not None:
             return self._reader.body(RecordPlace(segment, start, length))
-        if not data or not self._unpacked:
+        if not data:
             return b""
         if dictionary_id is not None and not self._codec.knows(dictionary_id):
             find = "SELECT data FROM dictionary WHERE id = %s"
@@ -141,22 +139,12 @@ class DatabaseRows:
             yield (shard, body.id, body.md5, dictionary_id, body.size, data, *texts, *(place or (None, None, None)))
 
 
-def only_editor(connection: Connection, collection: str) -> None:
-    """Locks user decisions on the collection until the connection is closed. Raises StoreError after LOCK_TIMEOUT_S."""
+def only_mover(connection: Connection, collection: str) -> None:
+    """Locks the collection against other moves until the connection closes. Raises StoreError after LOCK_TIMEOUT_S."""
     try:
         connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.LOCK_EDIT, collection))
     except LockNotAvailable:
-        raise StoreError(
-            f"another process has edited topics, portals or marks of {collection} for {LOCK_TIMEOUT_S} s. Try again."
-        ) from None
-
-
-def may_edit(connection: Connection) -> bool:
-    """Whether the database user may change user decisions."""
-    may = "has_table_privilege(t, 'INSERT') AND has_table_privilege(t, 'DELETE')"
-    ask = f"SELECT bool_and({may}) FROM unnest(%s::text[]) t"
-    row = connection.execute(ask, (list(WRITTEN_BACK),)).fetchone()
-    return bool(row and row[0])
+        raise StoreError(f"another process has moved {collection} for {LOCK_TIMEOUT_S} s. Try again.") from None
 
 
 def complete(connection: Connection, seq: int, meta: Mapping[str, str]) -> None:
@@ -183,10 +171,10 @@ def last_seq(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def versions(connection: Connection) -> tuple[str, str]:
-    """Change with each commit: to crawled data and results; to users' decisions and notes.
+def version(connection: Connection) -> str:
+    """Changes with each commit to crawled data and results.
 
-    They are digests of the writing transactions of a few small tables: each commit of a crawl counts in `tally` or
+    It is a digest of the writing transactions of a few small tables: each commit of a crawl counts in `tally` or
     `run_count`, and `notes.count_change` counts other changes. Call it in the transaction that reads the data.
     """
     ask = (
@@ -194,9 +182,8 @@ def versions(connection: Connection) -> tuple[str, str]:
         " pg_control_checkpoint()) || ' ' || to_regclass('meta')::oid"
     )
     collection = (connection.execute(ask).fetchone() or ("",))[0]
-    crawled, decided = digests(connection, ("run", "run_count", "tally")), digests(connection, ("meta", *WRITTEN_BACK))
-    changes = note(PostgresStatements(connection), CHANGES)
-    return f"{collection} {schema.VERSION} {crawled} {changes}", decided
+    crawled, changes = digests(connection, ("run", "run_count", "tally")), note(PostgresStatements(connection), CHANGES)
+    return f"{collection} {schema.VERSION} {crawled} {changes}"
 
 
 def digests(connection: Connection, tables: Iterable[str]) -> str:
@@ -258,18 +245,6 @@ def merge_inbox(connection: Connection, collection: str) -> None:
 
     while merge():
         pass
-
-
-def notes(connection: Connection) -> dict[str, str]:
-    """Notes for a local copy: its time, until when workers have leases, whether the crawl is paused, and the place of
-    the index.
-    """
-    ask = (
-        "SELECT 'busy_until', coalesce(max(lease_until), 0)::text FROM worker"
-        " UNION ALL SELECT 'as_of', extract(epoch FROM now())::text"
-        " UNION ALL SELECT name, value FROM meta WHERE name IN ('paused', 'index')"
-    )
-    return dict(connection.execute(ask).fetchall())
 
 
 def rules_text(connection: Connection) -> str:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from periplus.files import USER_FILES, FolderFiles, is_user_file
 from periplus.model.collection import Exchange
-from periplus.model.web import SiteKey, Url, UrlId
-from periplus.store import changes
+from periplus.model.web import SiteKey, Url
 from periplus.store.bodies import BodyCodec, unpack_headers
 from periplus.store.sqlite import page_links, reading
 from periplus.store.sqlite.listing import SqliteReader
@@ -141,26 +140,6 @@ class FolderRows:
     def _insert(self, name: str, columns: str, rows: Iterable[Row]) -> None:
         marks = ", ".join("?" * (columns.count(",") + 1))
         self.connection.executemany(f"INSERT OR REPLACE INTO {name} ({columns}) VALUES ({marks})", rows)
-
-
-@contextlib.contextmanager
-def replaced_pages(connection: sqlite3.Connection) -> Iterator[None]:
-    """Within it all pages are written again; then followers see those that differ, and others keep their marks."""
-    followers = connection.execute("SELECT * FROM follower").fetchall()
-    now = "SELECT p.url_id, p.fetched, p.body_id, u.reason FROM page p JOIN url u ON u.id = p.url_id"
-    connection.execute(f"CREATE TEMP TABLE earlier AS {now.replace(' FROM', ', p.parts FROM', 1)}")
-    connection.execute("CREATE INDEX temp.earlier_page ON earlier (url_id)")
-    connection.execute("DELETE FROM follower")  # else triggers note every page
-    yield
-    connection.executemany("INSERT INTO follower VALUES (?, ?, ?)", followers)
-    connection.execute(
-        "UPDATE page SET parts = e.parts FROM temp.earlier e JOIN url u ON u.id = e.url_id WHERE e.url_id = page.url_id"
-        " AND (e.fetched, e.body_id, e.reason) IS (page.fetched, page.body_id, u.reason)"
-    )
-    before = "SELECT url_id, fetched, body_id, reason FROM temp.earlier"
-    differ = f"SELECT url_id FROM (SELECT * FROM ({now} EXCEPT {before}) UNION SELECT * FROM ({before} EXCEPT {now}))"
-    changes.note(SqliteReader(connection).statements, [UrlId(url_id) for (url_id,) in connection.execute(differ)])
-    connection.execute("DROP TABLE temp.earlier")
 
 
 def _base_table(name: str) -> str:

@@ -181,7 +181,7 @@ def into_database(folder: Path, store: str, watch: Watch) -> MoveResult:
         rules = _rules(folder, connection)
         target = stack.enter_context(contextlib.closing(connect(address)))
         copying.remove_time_limits(target)
-        copying.only_editor(target, address.collection)
+        copying.only_mover(target, address.collection)
         files = connection.execute("SELECT name, changed FROM file ORDER BY name").fetchall()
         rows = _begin(target, address, str((folder.resolve(), files_state(folder), files)))
         if not rows:
@@ -304,7 +304,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
     ):
         schema.check(connection, address.collection)
         copying.remove_time_limits(connection)
-        copying.only_editor(connection, address.collection)
+        copying.only_mover(connection, address.collection)
         collection_runs.refuse(PostgresStatements(connection), unless=place)
         with contextlib.ExitStack() as stack:
             # first, so that no worker can join a crawl from now on
@@ -330,7 +330,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
 
 def _copy_to_folder(connection: Connection, address: Address, folder: Path, watch: Watch) -> None:
     """Fills the draft of the new folder, which becomes visible after the comparison."""
-    state = f"{address} {copying.versions(connection)[0]} {copying.digests(connection, WRITTEN_BACK)}"
+    state = f"{address} {copying.version(connection)} {copying.digests(connection, WRITTEN_BACK)}"
     with draft_collection(folder, sha256(state.encode()).hexdigest()[:16]) as draft:
         folder_rows.load_files(draft, folder)
         rows, statements = FolderRows(draft), SqliteStatements(draft)

@@ -14,8 +14,6 @@ from periplus.store.page_links import (
     KINDS,
     LANDMARKS,
     LinksRow,
-    PageLink,
-    StoredLinks,
     history_row,
     merged_links,
     new_and_seen_pages,
@@ -23,7 +21,7 @@ from periplus.store.page_links import (
     rows_of,
     unpack_links,
 )
-from periplus.store.rows import LinkChanges
+from periplus.store.rows import LinkChanges, PageLink, StoredLinks
 from periplus.store.statements import PageKey
 from periplus_postgres.connection import Connection, columns_of
 

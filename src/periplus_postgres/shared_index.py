@@ -37,9 +37,9 @@ from periplus.store.sqlite.schema import WriteLock
 from periplus.values import frozen
 from periplus_postgres import index_place, schema
 from periplus_postgres.address import Address, address_of
+from periplus_postgres.caches import cache_folder
 from periplus_postgres.connection import connect
-from periplus_postgres.copies import cache_folder
-from periplus_postgres.copying import versions
+from periplus_postgres.copying import version
 from periplus_postgres.published import (
     PublishedFile,
     PublishedSet,
@@ -54,7 +54,7 @@ from periplus_postgres.statements import PostgresStatements
 
 # docs/decisions/0063. A published index consists of the engine's files, the ranks, and PAGES: for each page the stamp
 # under which it was indexed, and its content marks. It is built in the publisher's cache folder. The files of a reader
-# are in SHARED below that folder, and PAGES are read by row (docs/decisions/0069).
+# are in READERS_FOLDER below that folder, and PAGES are read by row (docs/decisions/0069).
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ RECORD = "published.json"  # next to the files: identifies the published set
 TRIES = 3  # attempts to download a set that is replaced during the download
 INDEX = f"index-{index.VERSION}.4"  # set name with the versions of the index and of PAGES
 VECTORS = "vectors"
-SHARED = "shared"  # folder of the published files that a reader uses
+READERS_FOLDER = "shared"  # folder of the published files that a reader uses
 ROUND_S = 20.0  # least time between two publications during a crawl
 REST = 4  # pause in multiples of a round's duration: each round scans all tables
 LEAVE_S = 10.0  # longest wait at the end for another indexing process; the next search adds what it lacks
@@ -143,7 +143,7 @@ def index_feed(place: str, reader: CollectionReader | None) -> Iterator[Database
         source = reader or held.enter_context(open_reader(place))
         assert isinstance(source.statements, PostgresStatements)
         connection, records = source.statements.connection, held.enter_context(open_records(folder))
-        yield DatabaseFeed(folder, source, records, lambda: versions(connection)[0])
+        yield DatabaseFeed(folder, source, records, lambda: version(connection))
 
 
 def _fetch(shared: SharedIndex, what: str, where: Path, arrived: Path, *, linked: bool = False) -> PublishedSet:
@@ -369,7 +369,7 @@ def search_source(name: str, place: str, limit_s: float) -> Iterator[SearchedCol
     address = address_of(place)
     with open_reader(place, limit_s) as reader:
         where = address.index or reader.note("index")
-        shared = SharedIndex(cache_folder(address) / SHARED, address, where)
+        shared = SharedIndex(cache_folder(address) / READERS_FOLDER, address, where)
         try:
             publication = at_hand(shared, INDEX, index.FOLDER) if where else None
         except StoreError as error:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from periplus.store.job_queue import JobQueue
-from periplus.store.page_links import HISTORY_COLUMNS, StoredLinks
-from periplus.store.rows import LinkChanges
+from periplus.store.page_links import HISTORY_COLUMNS
+from periplus.store.rows import LinkChanges, StoredLinks
 from periplus.store.statements import Dialect, PageKey, Row, Statements
 from periplus_postgres import page_links
 from periplus_postgres.connection import Connection, Session, columns_of

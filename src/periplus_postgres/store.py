@@ -16,13 +16,10 @@ if TYPE_CHECKING:
     from periplus.store.job_queue import JobQueue
 
 _PLACES = {  # of the other functions, which are imported when they are called
-    "cache_folder": "copies:cache_folder",
+    "cache_folder": "caches:cache_folder",
     "clear": "collection:clear",
     "collection": "collection:DatabaseCollection",
-    "copy_folder": "copies:copy_folder",
-    "editing": "copies:edit_copy",
     "files": "collection:DatabaseFiles",
-    "folder": "copies:local_copy",
     "home": "frontier:DatabaseHome",
     "index_feed": "shared_index:index_feed",
     "reader": "table_rows:PostgresReader",

@@ -21,7 +21,7 @@ from periplus.ui.description import Routes, Screen
 from periplus.ui.live import push
 from periplus.ui.rendering import RefusedForm
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, name_and_folder, now, place_read, state_of
+from periplus.ui.state import AppState, now, place_read, state_of
 from periplus.ui.tables import columns_of, page_values, query_of, send_file
 from periplus.ui.users import Role
 from periplus.values import JsonObject, Pairs, Place, fields_of, frozen
@@ -103,7 +103,7 @@ class SurveyRow:
 def surveys(request: Request, refused: RefusedForm | None = None) -> Response:
     """The list, and the form that makes one; with a form in the address, the commands that it means."""
     state = state_of(request)
-    places = {name: state.places.place(folder) for name, folder in state.places.collections().items()}
+    places = state.places.collections()
     rows = [row for name, place in places.items() if (row := _row(name, place)) is not None]
     values = {
         "title": "Surveys",
@@ -150,12 +150,11 @@ def create(request: Request) -> Response:
     """
     state, form = state_of(request), form_of(request)
     within = "name" in request.path_params
-    folder = name_and_folder(request)[1] if within else state.places.base
+    place: Place = place_read(request)[1] if within else state.places.base
     try:
         if not within:
-            folder = state.places.base / _folder_name(form)
-        place = state.places.place(folder)
-        job = survey_request(form, state.folder_word(folder))
+            place = state.places.base / _folder_name(form)
+        job = survey_request(form, state.folder_word(place))
         assert job.prepare is not None
         job.prepare(place)
     except UsageError as error:
@@ -164,14 +163,15 @@ def create(request: Request) -> Response:
         return (survey if within else surveys)(request, (form, str(error)))
     if form.get("run", "1"):
         state.add_job(job.order)
-    return rendering.to_screen(request.path_params["name"] if within else folder.name.removesuffix(SUFFIX), "survey")
+    name = request.path_params["name"] if within else _folder_name(form).removesuffix(SUFFIX)
+    return rendering.to_screen(name, "survey")
 
 
 def survey(request: Request, refused: RefusedForm | None = None) -> Response:
     """Progress of the survey; for a collection without a survey, the form that creates it."""
-    name, folder = name_and_folder(request)
-    word = state_of(request).folder_word(folder)
-    if campaign_here(place_read(request)[1]) is None:
+    name, place = place_read(request)
+    word = state_of(request).folder_word(place)
+    if campaign_here(place) is None:
         none = {"title": "Survey", "name": name, "surveyed": False, **FORM}
         return rendering.answer_form(
             request, "periplus_studies/survey_none.html", none,
@@ -245,11 +245,10 @@ def events(request: Request) -> Response:
 def change(request: Request) -> Response:
     """Runs or stops the survey, adds, includes or excludes sites; then redirects to the form's screen."""
     state, form = state_of(request), form_of(request)
-    name, folder = name_and_folder(request)
-    place = state.places.place(folder)
+    name, place = place_read(request)
     match form.get("what", ""):
         case "run":
-            state.add_job(survey_run(_run_fields(form), state.folder_word(folder)))
+            state.add_job(survey_run(_run_fields(form), state.folder_word(place)))
         case "stop":
             _stop(state, name, place)
         case "add":

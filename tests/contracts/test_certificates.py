@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ssl
 import time
 from dataclasses import replace
@@ -10,14 +9,12 @@ from dataclasses import replace
 import pytest
 
 from periplus.acquire.transport import certificate_of
-from periplus.api.homes import folder_of
+from periplus.api.homes import open_reader
 from periplus.api.page_notes import _certificate_notes, take_certificates
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, Url
 from periplus.settings import FetchLimits, Identity, Settings
 from periplus.store import page_notes
-from periplus.store.sqlite import reading
-from periplus.store.sqlite.listing import SqliteReader
 from periplus.urls.hosts import host_key
 from periplus.urls.scope import site_key
 from periplus_postgres.moving import into_database, silent
@@ -104,6 +101,6 @@ def test_a_check_stores_certificates_in_the_collection(ours, kind, request, tmp_
         identity = Identity(ca_file=str(ours.trusted), resolve=tuple(server.resolve), allow_private=True)
         take_certificates(place, {site_key(url)}, replace(Settings(), identity=identity, limits=LIMITS), 7.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "two"))
-    with contextlib.closing(reading.connect(folder_of(place))) as connection:
-        [(host, when, certificate)] = page_notes.certificates(SqliteReader(connection))
+    with open_reader(place) as reader:
+        [(host, when, certificate)] = page_notes.certificates(reader)
     assert (host, when, certificate.fault) == (host_key(url), 7.0, "") and certificate.ends > time.time()

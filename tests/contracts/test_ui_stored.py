@@ -1,7 +1,7 @@
 """The interface shows collections in databases like those in folders, and stores decisions in the database."""
 
 import contextlib
-import threading
+from dataclasses import replace
 from urllib.parse import urlencode
 
 import pytest
@@ -10,13 +10,12 @@ from starlette.testclient import TestClient
 from interface import COMMANDS, token_of
 from periplus.api.faults import noted_faults
 from periplus.api.functions import open_collection
-from periplus.api.homes import folder_of, home_of
+from periplus.api.homes import home_of
 from periplus.api.page_segments import rules_at, write_rules
 from periplus.errors import UsageError
 from periplus.masking import without_secrets
 from periplus.store.job_queue import JobQueue
 from periplus.store.sqlite.job_file import folder_queue
-from periplus.ui import state as ui_state
 from periplus.ui.routes import application
 from periplus.ui.safety import Locks
 from periplus.ui.state import AppState, places
@@ -56,18 +55,16 @@ def posted(client, path, form, **values):
     )
 
 
-def test_screens_are_equal_for_both(served):
-    client, state, address = served
+def test_screens_are_equal_for_both(served, caches):
+    client, _, address = served
     rows = {row.pop("name"): row for row in client.get("/?format=json").json()["collections"]}
     assert {*rows} == {"e", address.collection}
     one, other = ({**rows[name], "size_bytes": 0} for name in ("e", address.collection))
     assert one == other and one["state"] == "done"
-    copy = state.places.collections()[address.collection]
-    assert not copy.exists() and not state.places.is_read(copy), "the first screen needs no copy"
     for screen in SCREENS:
         of_folder, of_database = (client.get(f"/c/{name}/{screen}") for name in ("e", address.collection))
         assert of_folder.status_code == of_database.status_code == 200, (screen, of_database.text[:500])
-        assert not copy.exists(), screen
+        assert not list(caches.rglob("collection.db")), screen
 
 
 def test_decisions_on_faults_are_stored_in_the_database(served):
@@ -80,19 +77,14 @@ def test_decisions_on_faults_are_stored_in_the_database(served):
     assert answer.status_code == 303, answer.text
     (note,) = home_of(address.text).fault_notes()
     assert note.words == "it may stay"
-    assert "it may stay" in client.get(path).text, "the copy has it at once"
+    assert "it may stay" in client.get(path).text
 
 
 @pytest.fixture
-def others(monkeypatch, tmp_path):
-    """Reads the collection as another user with a separate cache."""
-
-    def read(place):
-        with monkeypatch.context() as patch:
-            patch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
-            return folder_of(place)
-
-    return read
+def caches(monkeypatch, tmp_path):
+    """The user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    return tmp_path / "caches"
 
 
 def test_a_portal_is_created_edited_and_removed_in_the_database(served):
@@ -115,8 +107,8 @@ def test_a_portal_is_created_edited_and_removed_in_the_database(served):
     assert portals(address.text) == []
 
 
-def test_a_topic_is_labelled_and_removed_in_the_database(served):
-    client, state, address = served
+def test_a_topic_is_labelled_and_removed_in_the_database(served, caches):
+    client, _, address = served
     with open_collection(address.text) as collection:
         train_topic(collection, TopicOrder("sea", ["https://e.org/a"]))
     topic = f"/c/{address.collection}/topic/sea"
@@ -127,11 +119,11 @@ def test_a_topic_is_labelled_and_removed_in_the_database(served):
     assert stored_labels(address.text, "sea") == []
     assert posted(client, f"{topic}/do", topic, what="remove", sure="sea").status_code == 303
     assert topic_names(address.text) == []
-    assert not state.places.collections()[address.collection].exists(), "it needs no copy"
+    assert not list(caches.rglob("collection.db"))
 
 
-def test_a_survey_is_created_and_its_sites_marked_in_the_database(served):
-    client, state, address = served
+def test_a_survey_is_created_and_its_sites_marked_in_the_database(served, caches):
+    client, _, address = served
     at = f"/c/{address.collection}/survey"
     assert posted(client, f"{at}/create", at, sites="https://e.org/", title="A survey", run="").status_code == 303
     assert client.get(f"{at}?format=json").json()["campaign"]["sites"] == 1
@@ -139,19 +131,18 @@ def test_a_survey_is_created_and_its_sites_marked_in_the_database(served):
     posted(client, f"{at}/change", at, what="decide", status="out", tags="dull", others="e.org")
     assert client.get(f"{at}?format=json").json()["campaign"]["sites"] == 1
     assert marks_in(address.text)["e.org"].tags == ("dull",)
-    assert not state.places.collections()[address.collection].exists(), "no copy was made"
+    assert not list(caches.rglob("collection.db"))
 
 
-def test_segments_are_named_in_the_database_and_move_with_it(served, others, tmp_path):
+def test_segments_are_named_in_the_database_and_move_with_it(served, tmp_path):
     client, _, address = served
     form = f"/c/{address.collection}/settings"
     wrong = posted(client, f"/c/{address.collection}/segments", form, rules="[other]")
     assert wrong.status_code == 400 and "invalid segment rules" in wrong.text
     rules = '[segments]\npilots = "/a"'
     assert posted(client, f"/c/{address.collection}/segments", form, rules=rules).status_code == 303
-    assert "pilots" in client.get(form).text, "the copy has it at once"
-    assert [rule.name for rule in rules_at(address.text)] == [rule.name for rule in rules_at(others(address.text))]
-    assert "pilots" in (others(address.text) / "periplus.toml").read_text()
+    assert "pilots" in client.get(form).text
+    assert [rule.name for rule in rules_at(address.text)] == ["pilots"]
     move(address.text, str(tmp_path / "back"))
     assert [rule.name for rule in rules_at(tmp_path / "back")] == ["pilots"]
 
@@ -164,9 +155,9 @@ def test_segments_of_a_folder_move_into_the_database_and_local_ones_precede(tmp_
     assert [rule.name for rule in rules_at(address.text)] == ["first"]
     assert "login" not in home_of(address.text).rules_text()
     (tmp_path / "periplus.toml").write_text("[settings]\nmax_pages = 5\n")
-    assert "first" in (text := (folder_of(address.text) / "periplus.toml").read_text()) and "max_pages" in text
+    assert [rule.name for rule in rules_at(address.text)] == ["first"]
     (tmp_path / "periplus.toml").write_text('[segments]\nhere = "/"\n')
-    assert [rule.name for rule in rules_at(folder_of(address.text))] == ["here"]
+    assert [rule.name for rule in rules_at(address.text)] == ["here"]
     with pytest.raises(UsageError, match="change them there"):
         write_rules(address.text, 'x = "/"')
 
@@ -182,10 +173,11 @@ def test_logins_are_not_stored_in_databases(served):
 
 
 def test_jobs_are_queued_at_the_address_without_its_password(served):
-    client, state, address = served
-    copy = state.places.collections()[address.collection]
+    _, state, address = served
     assert state.places.base.name == "here"
-    state.places.stored[copy] = address.text.replace("postgres@", "postgres:s3cret@")
+    secret = address.text.replace("postgres@", "postgres:s3cret@")
+    state = replace(state, places=replace(state.places, single=(secret,)))
+    client = TestClient(application(state), base_url="http://127.0.0.1:8321", follow_redirects=False)
     posted(client, "/jobs/change", "/jobs", what="schedule", kind="refresh", collection=address.collection, every="day")
     with contextlib.closing(folder_queue(state.places.base)) as queue:
         assert isinstance(queue, JobQueue)
@@ -193,8 +185,8 @@ def test_jobs_are_queued_at_the_address_without_its_password(served):
     assert commands == [("refresh", "-c", address.text)]
 
 
-def test_a_search_by_the_shared_index_needs_no_copy(served, tmp_path, monkeypatch):
-    client, state, address = served
+def test_a_search_by_the_shared_index_needs_no_copy(served, caches, tmp_path, monkeypatch):
+    client, _, address = served
     with contextlib.closing(connect(address)) as database:
         index_place.remember(database, str(tmp_path / "index"))
     with monkeypatch.context() as other:
@@ -204,26 +196,4 @@ def test_a_search_by_the_shared_index_needs_no_copy(served, tmp_path, monkeypatc
     for path in (f"/c/{address.collection}/search?q=pilots", "/search?q=pilots"):
         (answer,) = client.get(f"{path}&format=json").json()["results"]
         assert not answer["fault"] and "https://e.org/a" in {hit["url"] for hit in answer["result"]["hits"]}
-    assert not state.places.collections()[address.collection].exists()
-
-
-def test_a_screen_reports_that_its_copy_is_being_made(served, monkeypatch):
-    client, _, address = served
-    begun, go_on = threading.Event(), threading.Event()
-
-    def slow(place):
-        begun.set()
-        assert go_on.wait(300)
-        return folder_of(place)
-
-    monkeypatch.setattr(ui_state, "folder_of_place", slow)
-    monkeypatch.setattr(ui_state, "COPY_WAIT_S", 0.01)
-    path = f"/c/{address.collection}/portals"
-    copied = client.get(path)
-    assert begun.wait(300) and copied.status_code == 200 and "is being copied from its database" in copied.text
-    assert 'data-again="1"' in copied.text, "the screen reloads"
-    assert client.get(f"{path}?format=json").status_code == 503, "a program asks again"
-    assert client.get("/").status_code == 200
-    go_on.set()
-    monkeypatch.setattr(ui_state, "COPY_WAIT_S", 300.0)
-    assert client.get(f"{path}?format=json").status_code == 200
+    assert not list(caches.rglob("collection.db"))

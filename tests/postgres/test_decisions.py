@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,17 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from newsweb import NewsRecipe, news_web
-from periplus.api.homes import editing, files_of, folder_of, home_of
+from periplus.api.homes import files_of, home_of, open_reader
 from periplus.cli.main import main
 from periplus.cli.progress import NO_PROGRESS
 from periplus.errors import StoreError, UsageError
 from periplus.model.visit import Certificate
 from periplus.store import page_notes
-from periplus.store.sqlite.listing import SqliteReader
-from periplus_postgres import connection
-from periplus_postgres.address import address_of
 from periplus_postgres.connection import connect
-from periplus_postgres.moved_tables import WRITTEN_BACK
 from periplus_postgres.moving import into_database, move, silent
 from periplus_studies.api import marks_in
 from periplus_studies.model import SiteMark, SiteStatus
@@ -139,8 +130,8 @@ def test_certificates_and_curves_are_shared_and_move(place: Path | str, own, tmp
     for point in points:
         note_harvest(place, "sea", point)
     own(2)
-    for one in (folder_of(place), _moved(place, tmp_path)):
-        with contextlib.closing(SqliteReader.of(one)) as reader:
+    for one in (place, _moved(place, tmp_path)):
+        with open_reader(one) as reader:
             assert page_notes.certificates(reader) == [("e.org", 7.0, seen)]
         assert harvest_of(one, "sea") == points
 
@@ -261,98 +252,14 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "topics").iterdir()}
 
 
-def test_an_aborted_change_is_in_neither_store(there: str, own) -> None:
-    ran(there, "survey", "mark", "e.org", "--status", "out")
-    before = _rows(there)
-    with pytest.raises(ZeroDivisionError), editing(there) as folder:
-        mark_sites(folder, [SiteMark("e.org", SiteStatus.IN), SiteMark("x.org", SiteStatus.IN)], 6.0)
-        (folder / "topics").mkdir()
-        (folder / "topics" / "x.json").write_text("{}")
-        1 / 0  # noqa: B018
-    assert _rows(there) == before
-    assert marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
-    assert topic_names(folder) == []
-
-
-KILLED = """
-import os, signal, sys
-from periplus.api.homes import editing
-from periplus_studies.results import mark_sites
-from periplus_studies.model import SiteMark, SiteStatus
-from periplus_postgres import copying
-if sys.argv[2] == "written":
-    copying.DatabaseRows.enter = lambda *args: os.kill(os.getpid(), signal.SIGKILL)
-with editing(sys.argv[1]) as folder:
-    mark_sites(folder, [SiteMark("e.org", SiteStatus.IN)], 6.0)
-    (folder / "topics").mkdir(exist_ok=True)
-    (folder / "topics" / "x.json").write_text("{}")
-    if sys.argv[2] == "decided":
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.parametrize("moment", ["decided", "written"])
-def test_a_kill_leaves_the_database_unchanged_and_the_copy_is_repaired(there: str, moment: str) -> None:
-    ran(there, "survey", "mark", "e.org", "--status", "out")
-    before = _rows(there)
-    ended = subprocess.run([sys.executable, "-c", KILLED, there, moment], env={**os.environ}, check=False)
-    assert ended.returncode == -signal.SIGKILL
-    assert _rows(there) == before
-    folder = folder_of(there)
-    assert marks_in(folder) == {"e.org": SiteMark("e.org", SiteStatus.OUT)}
-    assert topic_names(folder) == []
-    ran(there, "survey", "mark", "e.org", "--status", "undecided")
-    assert _rows(there) != before
-
-
-def _rows(there: str) -> dict[str, list[tuple[object, ...]]]:
-    with contextlib.closing(connect(address_of(there))) as database:
-        return {name: database.execute(f"SELECT * FROM {name}".encode()).fetchall() for name in WRITTEN_BACK}
-
-
-def test_no_change_is_lost_between_users(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two users with separate caches add to earlier data."""
-
-    def count(number: int) -> None:
-        own(number)
-        with editing(there) as folder:
-            (times,) = [len(mark.tags) for mark in marks_in(folder).values()] or [0]
-            mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT, ("x",) * (times + 1))], 6.0)
-
+def test_no_mark_is_lost_between_users(there: str, own) -> None:
+    """Two users with separate caches add to earlier marks."""
     for number in (1, 2, 2, 1, 2):
-        count(number)
-    (mark,) = marks_in(folder_of(there)).values()
+        own(number)
+        (times,) = [len(mark.tags) for mark in marks_in(there).values()] or [0]
+        mark_sites(there, [SiteMark("e.org", SiteStatus.OUT, ("x",) * (times + 1))], 6.0)
+    (mark,) = marks_in(there).values()
     assert len(mark.tags) == 5
-
-
-def test_processes_with_the_same_cache_wait_for_each_other(there: str) -> None:
-    waiting, marked = threading.Event(), threading.Event()
-
-    def other() -> None:
-        waiting.set()
-        with editing(there) as other_folder:
-            mark_sites(other_folder, [SiteMark("other.org", SiteStatus.OUT)], 7.0)
-        marked.set()
-
-    with editing(there) as folder:
-        thread = threading.Thread(target=other)
-        thread.start()
-        assert waiting.wait(300)
-        mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
-        assert not marked.is_set()
-    thread.join(300)
-    assert set(marks_in(there)) == {"e.org", "other.org"}
-
-
-def test_users_wait_for_each_other_for_a_limited_time(there: str, own, monkeypatch: pytest.MonkeyPatch) -> None:
-    with editing(there):
-        own(2)
-        monkeypatch.setattr(connection, "LOCK_TIMEOUT_S", 1)
-        with pytest.raises(StoreError, match="Try again"), editing(there):
-            raise AssertionError("the lock is held")
-    with editing(there) as folder:
-        mark_sites(folder, [SiteMark("e.org", SiteStatus.OUT)], 6.0)
-    assert marks_in(folder)
 
 
 def test_a_read_only_user_gets_a_message(there: str, address) -> None:
@@ -377,5 +284,5 @@ def test_a_file_of_another_name_never_leaves_the_database(there: str, tmp_path: 
     with contextlib.closing(connect(address)) as database:
         for name in ("../evil.json", "topics/../../evil.json", "/tmp/evil.json", "topics/a.sh", "topics/.x.json"):
             database.execute("INSERT INTO file VALUES (%s, 'x')", (name,))
-    folder = folder_of(there)
+    folder = _moved(there, tmp_path)
     assert not list(tmp_path.rglob("*evil*")) and not list((folder / "topics").glob("*"))

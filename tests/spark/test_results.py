@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from periplus.api.homes import folder_of, results_of
+from periplus.api.homes import results_of
 from periplus.cli.main import main
 from periplus.errors import StoreError, UsageError
 from periplus.model.ports import ComputedTable, ResultNote
@@ -271,18 +271,3 @@ def test_a_table_has_the_same_rows_in_whatever_order(made, kept):
         assert sorted(first.output.splitlines()) == sorted(second.output.splitlines()) and len(
             first.output.splitlines()
         ) > (format == "csv")
-
-
-def test_results_are_where_the_collection_is_read(place):
-    """For a database in its copy, which follows a further import."""
-
-    def ranks():
-        with closing(sqlite3.connect(folder_of(place) / "collection.db")) as connection:
-            return connection.execute("SELECT url, rank FROM result_ranks ORDER BY url").fetchall()
-
-    folder_of(place)
-    for rows, note in ((RANKS.rows, NOTE), ([(7, 1.0)], NOTE._replace(digest="d2"))):
-        with results_of(place, 9.0) as store:
-            store.replace(RANKS._replace(rows=rows))
-            store.note(note)
-        assert ranks() == rows

@@ -7,9 +7,9 @@ import re
 import pytest
 
 import slow_html as html
-from periplus.document import whitespace
 from periplus.document.blocks import blocks_of, first_blocks, lines_of, plain_blocks, words_of
 from periplus.document.conversion import Source
+from periplus.document.digest import fold_whitespace
 from periplus.document.markup import read_html
 from periplus.document.page_rules import BLOCKS_MOST, PATH_CHARS, PATHS_MOST
 from periplus.document.reader import read_page
@@ -228,7 +228,7 @@ def plain_words(markup):
             for above in string.ancestors
         ):
             words.append(string.data)
-    return re.sub(r"\s", "", whitespace.fold_whitespace("".join(words)))
+    return re.sub(r"\s", "", fold_whitespace("".join(words)))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

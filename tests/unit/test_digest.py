@@ -8,7 +8,6 @@ from hashlib import md5
 import pytest
 from xxhash import xxh3_128_digest
 
-from periplus.document import whitespace
 from periplus.document.digest import digests, without_marks
 
 
@@ -52,20 +51,6 @@ def test_without_text_the_digest_of_the_body_is_used():
     found = digests(b"body", b"")
     assert found.body == xxh3_128_digest(b"body")
     assert found.text == found.folded == md5(b"body").digest()
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\xa0 b\tc", "a b c"),
-        ("\n\n a \r\n\n\n b\u3000c \n", "a\nb c"),
-        (" \xa0\n\t\n", ""),
-        ("", ""),
-        ("soft\u200ehint", "soft\u200ehint"),
-    ],
-)
-def test_white_space_separates_blocks(text, expected):
-    assert whitespace.blocks(text) == expected
 
 
 @pytest.mark.parametrize(

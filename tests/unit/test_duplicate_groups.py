@@ -17,9 +17,8 @@ from periplus.analyse.duplicates import (
     shingles,
     sketches,
 )
-from periplus.document.digest import digests, without_marks
+from periplus.document.digest import digests, fold_whitespace, without_marks
 from periplus.document.guess import encoding_of
-from periplus.document.whitespace import fold_whitespace
 from periplus.model.duplicates import Contender, Duplicates, Ground, Likeness, SameText
 from periplus.model.web import Url, UrlId
 from periplus.present.text import duplicate_lines, duplicate_rows, write_duplicate_json

@@ -12,8 +12,8 @@ from periplus.errors import StoreError
 from periplus.model.page import LINK_KINDS, POSITIONS, Link, LinkKind, Links
 from periplus.model.tables import LINKS
 from periplus.store import site_rows
-from periplus.store.page_links import LINKS_AT_MOST, PageLink, drop_links, drop_targets, move_links
-from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, link_rows
+from periplus.store.page_links import LINKS_AT_MOST, drop_links, drop_targets, move_links
+from periplus.store.rows import EndedLinks, LinkChanges, NewLinks, PageLink, link_rows
 from periplus.store.sqlite import listing, page_links, schema
 from periplus.store.sqlite.listing import SqliteReader
 from periplus.store.sqlite.schema import SqliteStatements

@@ -15,7 +15,6 @@ import periplus
 from periplus.api.checking import CheckOrder, check
 from periplus.api.crawling import CrawlOrder
 from periplus.api.grading import store_issues
-from periplus.api.homes import folder_of
 from periplus.api.positions import issues_of
 from periplus.model.ports import CHECK
 from periplus.model.visit import Reason
@@ -35,7 +34,7 @@ def checked(address, server, start, *, stop=lambda progress: False, **values):
     settings = settings_for(server, **{**DEFAULTS, **values})
     order = CrawlOrder(address.text, (canonical(server.url(start)),), settings)
     end = check(CheckOrder(order), stop)
-    issues = issues_of(folder_of(address.text), settings, near=False)
+    issues = issues_of(address.text, settings, near=False)
     store_issues(address.text, end.run_id, issues)
     return end, issues
 

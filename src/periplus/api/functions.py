@@ -51,7 +51,7 @@ def open_collection(place: Path | str, *, time_limit_s: float = 0.0) -> Collecti
     time_limit_s: most CPU seconds of a query; 0: no limit. Raises NoCollection, StoreError.
     """
     if is_address(str(place)):
-        opened: Collection = database_at(str(place)).collection(str(place), time_limit_s, None)
+        opened: Collection = database_at(str(place)).collection(str(place), time_limit_s)
         return opened
     return Collection(Path(place), time_limit_s)
 

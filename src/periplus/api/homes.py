@@ -30,10 +30,6 @@ if TYPE_CHECKING:  # imports NumPy
     from periplus.store.job_queue import JobQueue
     from periplus.store.sqlite.index_feed import IndexFeed
 
-Watch = Callable[[str, int], None]  # (table being copied, rows so far)
-# addresses of copies read by this process; they contain passwords and are never stored
-_ADDRESSES: Final[dict[Path, str]] = {}
-
 
 class UserFiles(Protocol):
     """Files of a collection that are made at the request of a user: `periplus.files.USER_FILES`.
@@ -83,14 +79,6 @@ class CollectionStore(Protocol):
     def shared_index(self, place: Any) -> IndexSharing | None:
         """The index that readers of a collection share; None if every reader has its own."""
 
-    def folder(self, place: Any, watch: Watch) -> Path:
-        """Folder from which a collection is read: itself, or an up-to-date copy of a collection in a database."""
-
-    def editing(self, place: Any) -> AbstractContextManager[Path]:
-        """Folder for users' changes of topics, portals and marks: the collection's own, or a copy that is written back
-        to the database at the end.
-        """
-
     def writer(self, place: Any) -> AbstractContextManager[CollectionWriter]:
         """See `writer_of`."""
 
@@ -133,12 +121,6 @@ class FolderStore:
 
     def shared_index(self, place: Path) -> None:
         return None
-
-    def folder(self, place: Path, watch: Watch) -> Path:
-        return place
-
-    def editing(self, place: Path) -> AbstractContextManager[Path]:
-        return contextlib.nullcontext(place)
 
     def writer(self, place: Path) -> AbstractContextManager[CollectionWriter]:
         from periplus.store.sqlite import listing
@@ -210,11 +192,8 @@ class DatabaseStore(CollectionStore, Protocol):
     def plain(self, place: str) -> str:
         """The address without password and storage places, by which users recognise it."""
 
-    def collection(self, place: str, time_limit_s: float, watch: Watch | None) -> Any:
+    def collection(self, place: str, time_limit_s: float) -> Any:
         """A `Collection`, which imports this module."""
-
-    def copy_folder(self, place: str) -> Path:
-        """Folder of the copy that `folder` makes."""
 
     def shares_index(self, place: str) -> bool:
         """Whether readers of a collection share a search index."""
@@ -354,15 +333,6 @@ def _collections_in(folder: Path) -> list[Path]:
     return [path for path in inside if is_collection(path)]
 
 
-def folder_of(place: Place, watch: Watch | None = None) -> Path:
-    """See `CollectionStore.folder`."""
-    where = place_at(place)
-    folder = store_of(where).folder(where, watch or (lambda what, rows: None))
-    if isinstance(where, str):
-        _ADDRESSES[folder] = where
-    return folder
-
-
 def cache_folder(place: Place) -> Path:
     """See `CollectionStore.cache_folder`. Raises as `open_reader`."""
     where = place_at(place)
@@ -375,11 +345,6 @@ def files_of(place: Place) -> UserFiles:
     return store_of(where).files(where)
 
 
-def address_of_copy(folder: Path) -> str:
-    """Address of the collection that a folder is a copy of; empty if it is no copy."""
-    return _ADDRESSES.get(folder, "")
-
-
 def index_feed(place: Place, reader: CollectionReader | None = None) -> AbstractContextManager[IndexFeed]:
     """What the index of a collection in its cache folder follows. reader: for a search, which changes nothing in a
     folder; None: opens one. Raises as `open_reader`.
@@ -390,12 +355,6 @@ def index_feed(place: Place, reader: CollectionReader | None = None) -> Abstract
 def shared_index(place: Place) -> IndexSharing | None:
     """See `CollectionStore.shared_index`. Raises as `open_reader`."""
     return store_of(place).shared_index(place)
-
-
-def editing(place: Place) -> AbstractContextManager[Path]:
-    """See `CollectionStore.editing`."""
-    where = place_at(place)
-    return store_of(where).editing(where)
 
 
 def writer_of(place: Place) -> AbstractContextManager[CollectionWriter]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from periplus.api.homes import open_reader
@@ -64,13 +63,13 @@ def extended_pages(
     return (tuple(row[place] for place in places) for row in rows)
 
 
-def extra_values(folder: Path, url: Url) -> dict[str, object]:
+def extra_values(place: Place, url: Url) -> dict[str, object]:
     """Values of the extra columns for a page, by name; empty if the page is not stored."""
     try:
-        with open_reader(folder) as reader:
+        with open_reader(place) as reader:
             if reader.read_as(url_id(url)) is None:
                 return {}
-            extras = extra_columns(folder)
+            extras = extra_columns(place)
             return {
                 name: value
                 for extra in extras

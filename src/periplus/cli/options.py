@@ -344,19 +344,13 @@ segment_option = option(
 site_option = option("--site", "The site, if the collection has several.", str, "", metavar="KEY")
 
 
-def collection_folder(named: Place | None) -> Path:
-    """The named folder, or the only collection here, for reading; for a database its up-to-date local copy.
+def collection_place(named: Place | None) -> Place:
+    """The named folder or address, or the folder of the only collection here.
 
-    Collections without pages count only where there is no other.
-
-    Raises NoCollection with a list of collections here, and the errors of `periplus_postgres.copies.local_copy`.
+    Collections without pages count only where there is no other. Raises NoCollection with a list of collections here.
     """
     if isinstance(named, str):
-        from periplus.api.homes import folder_of
-        from periplus.cli.progress import Watch
-
-        watch = Watch()
-        return folder_of(named, lambda what, rows: watch(what, rows, 0))
+        return named
     here = [named] if named is not None else sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_dir())
     if len(here) > 1:
         from periplus.api.homes import is_unused
@@ -375,17 +369,10 @@ def collection_folder(named: Place | None) -> Path:
 
 
 def opened_collection(named: Place | None) -> Collection:
-    """The same to be read; one in a database is copied when it is asked what needs the copy. Raises the same."""
-    if isinstance(named, str):
-        from periplus.api.homes import database_at
-        from periplus.cli.progress import Watch
+    """The same, opened for reading. Raises the same."""
+    from periplus.api.functions import open_collection
 
-        watch = Watch()
-        opened: Collection = database_at(named).collection(named, 0.0, lambda what, rows: watch(what, rows, 0))
-        return opened
-    from periplus.api.collection import Collection
-
-    return Collection(collection_folder(named))
+    return open_collection(collection_place(named))
 
 
 parts_options = options(
@@ -421,11 +408,6 @@ def place_option(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, place=collection_place(collection), **more)
 
     return collection_option(run_at_place)
-
-
-def collection_place(named: Place | None) -> Place:
-    """The address, or the folder as `collection_folder` finds it. Raises NoCollection."""
-    return named if isinstance(named, str) else collection_folder(named)
 
 
 def place_word(place: Place) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain, groupby
@@ -11,7 +12,6 @@ from typing import Any
 import click
 
 from periplus.cli.options import (
-    collection_folder,
     collection_option,
     collection_place,
     columns_of,
@@ -73,10 +73,10 @@ def settings(format: str, output: Path | None, collection: Place | None, **liste
 
 def _folder(collection: Place | None) -> Path:
     """The named collection, the only collection here, or this folder."""
-    try:
-        return Path() if isinstance(collection, str) else collection_folder(collection)
-    except NoCollection:
-        return Path()
+    with contextlib.suppress(NoCollection):
+        if isinstance(place := collection_place(collection), Path):
+            return place
+    return Path()
 
 
 def _effective_rows(folder: Path) -> Iterator[tuple[str, object, str]]:
@@ -154,12 +154,12 @@ def check(collection: Place | None, url: str) -> None:
     from periplus.api.page_columns import extra_values
     from periplus.api.rules import explain_url
 
-    folder = collection_folder(collection)
-    applied = explain_url(folder, url)
+    place = collection_place(collection)
+    applied = explain_url(place, url)
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
     click.echo(applied.url if applied.url else f"excluded: {visible(applied.rule)}")
-    for name, value in extra_values(folder, applied.url).items() if applied.url else ():
+    for name, value in extra_values(place, applied.url).items() if applied.url else ():
         click.echo(f"  {name}: nothing on this page" if value in (None, "") else f"  {name} = {visible(str(value))}")
 
 
@@ -175,7 +175,7 @@ def propose(collection: Place | None, format: str, output: Path | None) -> None:
     from periplus.analyse.equivalences import DifferenceVerdict, rules_text
     from periplus.api.rules import proposals
 
-    suggestions = proposals(collection_folder(collection))
+    suggestions = proposals(collection_place(collection))
     proposed = rules_text(suggestions)
     with open_output(output, exact=True) as out:
         if format == "toml":

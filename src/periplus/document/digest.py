@@ -32,6 +32,11 @@ _LOOKALIKES = str.maketrans(
 )
 
 
+def fold_whitespace(text: str) -> str:
+    """A single line: runs of white space become one space, none at the ends."""
+    return " ".join(text.split())
+
+
 def digests(body: bytes, words: bytes) -> Digests:
     """Computes the digests. body: as received, decompressed.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from periplus.document import whitespace
+from periplus.document.digest import fold_whitespace
 
 if TYPE_CHECKING:
     import turbohtml
@@ -105,7 +105,7 @@ def tag_of(element: Element) -> str:
 
 def text_of(element: Element) -> str:
     """All text of the subtree, white space folded."""
-    return whitespace.fold_whitespace(element.text)
+    return fold_whitespace(element.text)
 
 
 def markup_of(element: Element) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from urllib.parse import unquote
 
-from periplus.document import headers, whitespace
+from periplus.document import headers
 from periplus.document.conversion import Source
+from periplus.document.digest import fold_whitespace
 from periplus.document.link_rows import GatheredLinks, PageLinks, Place, of_srcset, place_of, with_query_in
 from periplus.document.metadata import Metadata
-from periplus.document.page_rules import FIRST_SVG_SOURCE, SOURCES
-from periplus.document.reader import Reader, is_unfollowed, names_of_places, read_page, tree_of
+from periplus.document.page_rules import FIRST_SVG_SOURCE, SOURCES, is_unfollowed
+from periplus.document.reader import Reader, names_of_places, read_page, tree_of
 from periplus.document.tree import PageTree
 from periplus.errors import InvalidUrl
 from periplus.model.audit import FragmentVerdict
@@ -126,7 +127,7 @@ def _has_words(directive: str, text: str) -> bool:
 
 
 def _fold(text: str) -> str:
-    return whitespace.fold_whitespace(text).casefold()
+    return fold_whitespace(text).casefold()
 
 
 def _matches(text: str, prefix: str, start: str, end: str, suffix: str) -> bool:

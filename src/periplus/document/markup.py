@@ -6,10 +6,11 @@ import math
 import re
 from dataclasses import replace
 
-from periplus.document import headers, html, whitespace
+from periplus.document import headers, html
 from periplus.document.blocks import blocks_of, plain_blocks
 from periplus.document.conversion import Content, Source
 from periplus.document.dates import TOMORROW_S
+from periplus.document.digest import fold_whitespace
 from periplus.document.link_rows import GatheredLinks, place_of
 from periplus.document.links import add_document, add_headers, rows_of, translations_of
 from periplus.document.metadata import Metadata, metadata, metadata_of_headers
@@ -95,7 +96,7 @@ def read_xml(source: Source) -> Content:
     facts = replace(facts, title=html.text_of(titles[0]) if titles else "", language=language or facts.language)
     return Content(
         facts,
-        plain_blocks(list(filter(None, map(whitespace.fold_whitespace, html.strings(tree))))),
+        plain_blocks(list(filter(None, map(fold_whitespace, html.strings(tree))))),
         rows.links(),
         rows.bad_links(),
         bounds=rows.bounds(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from enum import IntFlag, auto
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from periplus.document.tags import ATTRIBUTES, TAG_NUMBERS, TAGS
@@ -22,6 +23,7 @@ ELEMENTS_MOST: Final = 200_000
 META_MOST: Final = 500  # meta elements that are read; real pages have 0 to 60
 TITLES_MOST: Final = 500  # title elements that are read; real pages have one, plus one in each picture
 HEADINGS_MOST: Final = 8  # h1 elements that are searched for text
+_NOFOLLOW_RELS = frozenset(("nofollow", "ugc", "sponsored"))
 HREF_CHARS: Final = 65_536  # a longer one is invalid: no server accepts it
 ANCHOR_CHARS: Final = 1_000  # for an `a` around a whole card or article
 FRAGMENTS_MOST: Final = 20_000  # per row of links
@@ -238,3 +240,9 @@ SPACES: Final = bytes(
     else PLAIN
     for code in range(256)
 )
+
+
+@lru_cache(maxsize=256)
+def is_unfollowed(rel: bytes) -> bool:
+    """Whether a rel attribute says that the link should not be followed."""
+    return not _NOFOLLOW_RELS.isdisjoint(rel.decode("utf-8", "surrogatepass").lower().split())

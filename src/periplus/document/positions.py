@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from periplus.document import html, whitespace
+from periplus.document import html
 from periplus.document.decode import decode
+from periplus.document.digest import fold_whitespace
 from periplus.document.link_rows import split_of_attribute, with_query_in
 from periplus.document.links import urls
 from periplus.document.media_types import text_readers
@@ -183,7 +184,7 @@ class _Links:
 def _unlikeness(element: html.Element | None, issue: Issue) -> tuple[bool, bool]:
     if element is None:
         return False, False
-    words = bool(issue.anchor) and whitespace.fold_whitespace(name_of(element))[: len(issue.anchor)] != issue.anchor
+    words = bool(issue.anchor) and fold_whitespace(name_of(element))[: len(issue.anchor)] != issue.anchor
     return bool(issue.position) and _part_of(element).value != issue.position, words
 
 

@@ -7,8 +7,6 @@ C compiler; reader.pxd gives the types.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from periplus.document import page_rules as rules
 from periplus.document.columns import (
     BlockColumns,
@@ -52,16 +50,14 @@ A_TAG, P, H1, META_TAG, LINK_TAG, BASE_TAG, HTML_TAG, BODY_TAG, SCRIPT_TAG, SVG_
 )  # fmt: skip
 PARAGRAPH, HEADING = BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.HEADING]
 AT_BODY = POSITION_CODES[Position.BODY]
-NOFOLLOW_RELS = frozenset(("nofollow", "ugc", "sponsored"))
 
 # Actions at the end of an element
 END_BLOCK, END_UNSEEN, END_LINK, END_WORDS, END_SHEET, END_ROOT, END_MARK = 1, 2, 4, 8, 16, 32, 64
 # Number of fields per row of the columns
 OPEN_FIELDS, WORDS_FIELDS, HEAD_FIELDS, ROOT_FIELDS = 10, 7, 2, 2
 # offsets in these rows; at offset 0 is the element, the count of links, or the length of the text
-OPEN_ENDS, OPEN_POSITION, OPEN_SECTIONED, OPEN_KIND, OPEN_LEVEL, OPEN_PART, OPEN_LANGUAGE, OPEN_PATH, OPEN_P = range(
-    1, 10
-)
+OPEN_ENDS, OPEN_POSITION, OPEN_SECTIONED, OPEN_KIND, OPEN_LEVEL = range(1, 6)
+OPEN_PART, OPEN_LANGUAGE, OPEN_PATH, OPEN_P = range(6, 10)
 WORDS_PURPOSE, WORDS_NUMBER, WORDS_START, WORDS_ALT, WORDS_ALT_END, WORDS_TITLE = range(1, 7)
 HEAD_ANCHOR = ROOT_LINKS = 1
 FOR_ANCHOR, FOR_TITLE, FOR_H1, FOR_NOSCRIPT = range(4)  # purposes of collected text
@@ -482,7 +478,7 @@ class Reader:
         """Counts a link, and records it if it is new."""
         row, owner = self.slots[SOURCE_SLOTS[source]], source | self.position << POSITION_SHIFT
         start, end = self.value_starts[row], self.value_ends[row]
-        if SOURCES_WITH_REL[source] and self._has(REL) and is_unfollowed(self._value(REL)):
+        if SOURCES_WITH_REL[source] and self._has(REL) and rules.is_unfollowed(self._value(REL)):
             owner |= NOFOLLOW
         head = end
         if not SOURCE_IS_LIST[source]:
@@ -552,12 +548,9 @@ class Reader:
         row = self.slots[TITLE] if self.stamps[TITLE] == self.serial else -1
         rows, first = self.gathering, self.gathering.size
         rows.reserve(WORDS_FIELDS)
-        rows.values[first], rows.values[first + WORDS_PURPOSE], rows.values[first + WORDS_NUMBER] = (
-            node,
-            purpose,
-            number,
-        )
-        rows.values[first + WORDS_START], rows.values[first + WORDS_TITLE] = self.words.size, row
+        rows.values[first], rows.values[first + WORDS_PURPOSE] = node, purpose
+        rows.values[first + WORDS_NUMBER], rows.values[first + WORDS_TITLE] = number, row
+        rows.values[first + WORDS_START] = self.words.size
         rows.values[first + WORDS_ALT] = rows.values[first + WORDS_ALT_END] = 0
         rows.size = first + WORDS_FIELDS
         return END_WORDS
@@ -677,12 +670,6 @@ class Reader:
 def decode_utf_8(text: bytes) -> str:
     """Decodes UTF-8 that may contain lone surrogates."""
     return text.decode("utf-8", "surrogatepass")
-
-
-@lru_cache(maxsize=256)
-def is_unfollowed(rel: bytes) -> bool:
-    """Whether a rel attribute says that the link should not be followed."""
-    return not NOFOLLOW_RELS.isdisjoint(decode_utf_8(rel).lower().split())
 
 
 def tree_of(text: str) -> PageTree:

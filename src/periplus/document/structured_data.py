@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from periplus.document import html, whitespace
+from periplus.document import html
+from periplus.document.digest import fold_whitespace
 from periplus.errors import InvalidUrl
 from periplus.model.web import Url
 from periplus.urls.canonical import resolve
@@ -147,7 +148,7 @@ class _Budget:
 
 
 def _text(value: str) -> str:
-    return whitespace.fold_whitespace(value[: 2 * VALUE_CHARS])[:VALUE_CHARS]
+    return fold_whitespace(value[: 2 * VALUE_CHARS])[:VALUE_CHARS]
 
 
 def _short(name: str) -> str:

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from periplus.model.page import LINK_KINDS, POSITIONS
-from periplus.store.rows import LinkChanges, LinkKey, NewLinks, link_rows
+from periplus.store.rows import LinkChanges, NewLinks, PageLink, StoredLinks, link_rows
 from periplus.store.statements import Dialect, PageKey, Row, Statements
 
 # Values that SQL picks by position have a fixed width per link, so that it need not scan: kinds and landmarks are
@@ -47,30 +47,9 @@ class LinksRow(NamedTuple, Generic[T]):
     words: str
 
 
-class PageLink(NamedTuple):
-    """A stored link of a page."""
-
-    target: int
-    kind: str
-    position: str
-    nofollow: int
-    anchor: str
-    fragments: str  # separated by spaces
-    times: int
-    first_seen: float
-    last_seen: float
-
-    @property
-    def key(self) -> LinkKey:
-        return self[:4]
-
-
 def perhaps_with_fragments(dialect: Dialect) -> str:
     """Subquery: pages that may have links with fragments. The tab before fragments is two characters in JSON."""
     return rf"(SELECT source FROM page_links WHERE {dialect.position}(words, '\t') > 0)"
-
-
-StoredLinks = dict[LinkKey, PageLink]
 
 
 def drop_links(statements: Statements, links: Iterable[Row]) -> int:

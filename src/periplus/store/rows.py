@@ -261,3 +261,24 @@ def bad_link_rows(shard: int, source: int, document: Document) -> list[LinkValue
         (shard, source, link.text, link.kind.value, link.position.value, link.anchor, link.why)
         for link in document.bad_links
     ]
+
+
+class PageLink(NamedTuple):
+    """A stored link of a page."""
+
+    target: int
+    kind: str
+    position: str
+    nofollow: int
+    anchor: str
+    fragments: str  # separated by spaces
+    times: int
+    first_seen: float
+    last_seen: float
+
+    @property
+    def key(self) -> LinkKey:
+        return self[:4]
+
+
+StoredLinks = dict[LinkKey, PageLink]

@@ -9,17 +9,14 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import xxhash
 
 from periplus.errors import StoreError
 from periplus.model.web import SiteKey
-from periplus.store.rows import LinkChanges
+from periplus.store.rows import LinkChanges, StoredLinks
 from periplus.values import frozen
-
-if TYPE_CHECKING:
-    from periplus.store.page_links import StoredLinks
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

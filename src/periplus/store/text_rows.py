@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from periplus.document.digest import without_marks
-from periplus.document.whitespace import fold_whitespace
+from periplus.document.digest import fold_whitespace, without_marks
 from periplus.model.arrays import Ints
 from periplus.model.duplicates import Contender, SameText
 from periplus.model.page import LinkKind, Part, Position

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api import deleting
 from periplus.api.functions import open_collection
-from periplus.api.homes import name_of
+from periplus.api.homes import full_place, name_of
 from periplus.api.tables import TableQuery
 from periplus.errors import UsageError
 from periplus.jobs.presets import whole
@@ -21,7 +21,7 @@ from periplus.model.web import SiteKey, Url, UrlId
 from periplus.present.text import plan_lines
 from periplus.ui import rendering
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, name_and_folder, now, place_read, state_of
+from periplus.ui.state import AppState, now, place_read, state_of
 from periplus.ui.tables import RESERVED_NAMES, SCREENS
 from periplus.urls.canonical import url_id
 from periplus.values import Place, fields_of
@@ -116,9 +116,8 @@ def take(request: Request) -> Response:
     form = form_of(request)
     name, place = place_read(request)
     if form.get("what") == "everything":
-        _, folder = name_and_folder(request)
         deleting.remove_collection(place, form.get("typed", "").strip())
-        _call_off(state_of(request), folder)
+        _call_off(state_of(request), place)
         return RedirectResponse("/", 303)
     deletion = deletion_of(form, tuple(map(_number, form.get("pages", "").split())))
     if deleting.count_urls(place, deletion) <= deleting.BATCH:
@@ -130,11 +129,11 @@ def take(request: Request) -> Response:
     return RedirectResponse("/jobs", 303)
 
 
-def _call_off(state: AppState, folder: Path) -> None:
+def _call_off(state: AppState, place: Place) -> None:
     """Cancels jobs and schedules of a deleted collection: a waiting crawl would create it again, and a schedule would
     always fail.
     """
-    words = {state.folder_word(folder), str(folder.resolve())}
+    words = {state.folder_word(place), str(full_place(place))}
     with state.queue() as queue:
         for schedule in queue.schedules():
             if not words.isdisjoint(schedule.order.command):

@@ -100,7 +100,7 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     state, name = state_of(request), request.path_params["name"]
     job = state.job_of(name)
     try:
-        place = state.places.place(state.places.folder(name))
+        place = state.places.place(name)
     except NoCollection:
         if job is None:
             raise
@@ -358,4 +358,4 @@ def _last_crawl(state: AppState, name: str, place: Place) -> tuple[str, ...]:
     starts = next((run.starts for run in reversed(runs) if run.kind == "crawl"), ())
     if not starts:
         raise UsageError("this collection has no crawl to continue")
-    return ("crawl", *starts, "-o", state.folder_word(state.places.folder(name)))
+    return ("crawl", *starts, "-o", state.folder_word(state.places.place(name)))

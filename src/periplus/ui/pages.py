@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from urllib.parse import quote
 
 from starlette.requests import Request
@@ -15,6 +14,7 @@ from starlette.responses import RedirectResponse, Response
 
 from periplus.api.collection import Collection
 from periplus.api.functions import open_collection
+from periplus.api.homes import cache_folder
 from periplus.api.page import Page
 from periplus.api.searching import open_search
 from periplus.api.tables import TableQuery
@@ -26,10 +26,10 @@ from periplus.model.web import Url
 from periplus.retrieval.vectors import FOLDER as VECTORS
 from periplus.ui import rendering
 from periplus.ui.maps import place_of
-from periplus.ui.state import name_and_folder, now, place_read, state_of
+from periplus.ui.state import now, place_read, state_of
 from periplus.urls.canonical import canonical, url_id
 from periplus.urls.scope import site_key
-from periplus.values import JsonObject, frozen
+from periplus.values import JsonObject, Place, frozen
 
 VIEWS = {
     "": "Metadata",
@@ -86,7 +86,7 @@ def page(request: Request) -> Response:
             "name": name,
             "page": summary,
             "view": view,
-            "has_vectors": (name_and_folder(request)[1] / VECTORS).is_dir(),
+            "has_vectors": (cache_folder(place) / VECTORS).is_dir(),
             "views": {key: word for key, word in VIEWS.items() if _has(stored_page, key)},
         }
         line, parts = whole(asked, "line", 0, 0, 10_000_000), asked.getlist("parts")
@@ -226,10 +226,10 @@ class PageSearch:
 
 
 def search_collection(request: Request) -> Response:
-    name, folder = name_and_folder(request)
+    name, place = place_read(request)
     query, at = _query(request), whole(request.query_params, "at", 1, 1, 1000)
     like = request.query_params.get("like", "").strip()[:2000]
-    answers = [_search(request, name, {"": folder}, at, like)] if query or like else []
+    answers = [_search(request, name, {"": place}, at, like)] if query or like else []
     return _answer(request, answers, {"name": name, "at": at, "per": HITS, "like": like})
 
 
@@ -240,16 +240,15 @@ def search_all(request: Request) -> Response:
 
 
 def _search_all(request: Request, at: int) -> list[PageSearch]:
-    shown = state_of(request).places
-    folders, faults = shown.collections(), list[PageSearch]()
-    for name, folder in list(folders.items()):
+    places, faults = state_of(request).places.collections(), list[PageSearch]()
+    for name, place in list(places.items()):
         try:
-            with open_search({name: shown.place(folder)}, SEARCH_READ_S):
+            with open_search({name: place}, SEARCH_READ_S):
                 pass
         except PeriplusError as error:
             faults.append(PageSearch(name, None, str(error)))
-            del folders[name]
-    return [_search(request, "", folders, at), *faults] if folders else faults
+            del places[name]
+    return [_search(request, "", places, at), *faults] if places else faults
 
 
 def _answer(request: Request, answers: list[PageSearch], values: Mapping[str, object]) -> Response:
@@ -263,12 +262,10 @@ def _query(request: Request) -> str:
     return request.query_params.get("q", "").strip()[:2000]
 
 
-def _search(request: Request, name: str, folders: Mapping[str, Path], at: int, like: str = "") -> PageSearch:
+def _search(request: Request, name: str, places: Mapping[str, Place], at: int, like: str = "") -> PageSearch:
     """Results of several collections, by their names, merged. like: a page for similarity by the collection's vectors;
     empty: words only.
     """
-    shown = state_of(request).places
-    places = {label: shown.place(folder) for label, folder in folders.items()}
     try:
         done = state_of(request).indexing.is_done(list(places.values()), CATCH_UP_S)
         near = url_id(canonical(like)) if like else None

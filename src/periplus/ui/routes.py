@@ -20,7 +20,7 @@ from periplus.ui import deleting, graph, live, maps, pages, rendering, start, ta
 from periplus.ui.description import TEXT, Handler, Routes, Screen, describe, enum, whole_number
 from periplus.ui.monitoring import monitoring_routes
 from periplus.ui.safety import LOGIN, Guard, RoleError, log_in, needing, run_server
-from periplus.ui.state import AppState, CopyPending, state_of
+from periplus.ui.state import AppState, state_of
 from periplus.ui.users import Role
 from periplus.values import JsonObject
 
@@ -166,7 +166,7 @@ def routes() -> list[Route]:
 def application(state: AppState) -> Guard:
     """The interface as an ASGI application, guarded."""
     ours = [Route(LOGIN, _login, methods=["GET", "POST"]), Route("/static/{file}", _static)]
-    ours += [*monitoring_routes(state.is_healthy, state.places.readable), *routes()]
+    ours += [*monitoring_routes(state.is_healthy, state.places.collections), *routes()]
     app = Starlette(routes=ours, exception_handlers={PeriplusError: _error_response, 404: _missing})
     app.state.periplus = state
     return Guard(app, state.locks)
@@ -198,8 +198,6 @@ def _error_response(request: Request, error: Exception) -> Response:
     name = request.path_params.get("name", "")
     name = name if name in state_of(request).places.collections() else ""
     values = {"title": "Request failed", "status": status, "name": name, "detail": str(error)}
-    if isinstance(error, CopyPending) and request.method == "GET" and not rendering.wants_json(request):
-        return rendering.answer(request, "waiting.html", values | {"title": "Being copied"})
     return rendering.answer(request, "error.html", values, status)
 
 

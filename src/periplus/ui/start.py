@@ -83,7 +83,7 @@ def start(request: Request, refused: rendering.RefusedForm | None = None) -> Res
     files = state.settings_files()
     presets = read_presets(files)
     local = not state.locks.is_shared
-    rows = [_row(name, state.places.place(folder)) for name, folder in state.places.collections().items()]
+    rows = [_row(name, place) for name, place in state.places.collections().items()]
     chosen = {name: text for name in ("named", "state", "sort") if (text := request.query_params.get(name, ""))}
     shown = [
         row
@@ -249,7 +249,7 @@ def renewal(state: AppState, form: Mapping[str, str]) -> JobOrder:
     kind = form.get("kind", "")
     if kind not in ("refresh", "check"):
         raise UsageError("choose refresh, or check")
-    return JobOrder((kind, "-c", state.folder_word(state.places.folder(form.get("collection", "")))))
+    return JobOrder((kind, "-c", state.folder_word(state.places.place(form.get("collection", "")))))
 
 
 def number(form: Mapping[str, str], name: str) -> int:

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType
@@ -16,12 +16,11 @@ from starlette.requests import Request
 from periplus.api import search_index, searching
 from periplus.api.cache import Background, LruCache
 from periplus.api.functions import open_collection
-from periplus.api.homes import collections_at, database_at, full_place, home_of, open_reader
-from periplus.api.homes import folder_of as folder_of_place
+from periplus.api.homes import collections_at, full_place, home_of, open_reader
 from periplus.api.page_segments import rules_mtime_ns
 from periplus.api.site import Site
 from periplus.api.tables import Browser
-from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
+from periplus.errors import NoCollection, PeriplusError, UsageError
 from periplus.features import loaded
 from periplus.jobs.runner import opened_queue
 from periplus.masking import without_secrets
@@ -42,17 +41,9 @@ OPEN = (JobState.QUEUED, JobState.RUNNING)
 RECENT_JOBS = 200
 CACHED_LAYOUTS = 4  # of ten thousand pages each takes 10 MB
 CACHED_PARTS = 50  # of screens that are watched
-CACHED_COPIES = 1_000  # that they were made
-COPY_AGE_S = 30.0  # after which a screen that reads a copy asks the database for changes
-OLD_PERIODS = 20  # of COPY_AGE_S, in which an old copy is shown while a new one is made
-COPY_WAIT_S = 10.0  # that a screen waits for its copy: 10,000 pages take a second or two
 MAPS = 2  # of a million pages each takes 0.5 GB
 READ_S = 120.0
 SMALL_URLS = 10_000  # whose map is made in 0.3 s
-
-
-class CopyPending(StoreError):
-    """The copy of a collection in a database is not there yet: screens wait for it."""
 
 
 @frozen
@@ -60,60 +51,23 @@ class Places:
     """The collections of this server, by their names.
 
     base: the folder of new collections and of the queue; folders: all their collections are shown, also new ones;
-    single: further collections; stored: addresses of collections in databases, by the folders of their local copies,
-    which are made on first use; copies: finished and unfinished copies, by address and `_period`.
+    single: further collections, as folders or addresses.
     """
 
     base: Path
     folders: tuple[Path, ...]
-    single: tuple[Path, ...] = ()
-    stored: Mapping[Path, str] = field(default_factory=dict)
-    copies: Background[tuple[str, int], Path] = field(default_factory=lambda: Background(CACHED_COPIES))
+    single: tuple[Place, ...] = ()
 
-    def collections(self) -> dict[str, Path]:
-        """Name to folder, sorted by name. Equal names get a number."""
-        folders = {address: folder for folder, address in self.stored.items()}
-        named = collections_at([*self.single, *folders, *self.folders], self.base)
-        return {name: folders[path] if isinstance(path, str) else path for name, path in sorted(named.items())}
+    def collections(self) -> dict[str, Place]:
+        """Name to folder or address, sorted by name. Equal names get a number."""
+        return dict(sorted(collections_at([*self.single, *self.folders], self.base).items()))
 
-    def folder(self, name: str) -> Path:
+    def place(self, name: str) -> Place:
         """Raises NoCollection."""
-        folder = self.collections().get(name)
-        if folder is None:
+        place = self.collections().get(name)
+        if place is None:
             raise NoCollection(f"there is no collection {name!r} here")
-        return folder
-
-    def read(self, folder: Path) -> Path:
-        """The same folder; if it is a copy, when that is made. Raises StoreError while it is being made, and what kept
-        it from that.
-        """
-        address = self.stored.get(folder)
-        if not address:
-            return folder
-        made = self.copies.of((address, _period()), lambda: folder_of_place(address), COPY_WAIT_S)
-        if made is None and not self.is_read(folder):
-            raise CopyPending(
-                "The collection is being copied from its database; this screen reads the copy. Search, and the list of "
-                "collections, need none where readers share an index."
-            )
-        return folder
-
-    def place(self, folder: Place) -> Place:
-        """The address of the collection that a folder is a copy of; else the folder."""
-        return self.stored.get(folder, folder) if isinstance(folder, Path) else folder
-
-    def readable(self) -> dict[str, Path | str]:
-        """Name to folder or database address."""
-        return {name: self.place(folder) for name, folder in self.collections().items()}
-
-    def is_read(self, folder: Path) -> bool:
-        """Whether it is a collection's own folder, or a finished copy that is not old."""
-        address, now = self.stored.get(folder), _period()
-        return not address or any(self.copies.is_made((address, now - age)) for age in range(OLD_PERIODS))
-
-
-def _period() -> int:
-    return int(time.monotonic() / COPY_AGE_S)
+        return place
 
 
 def places(given: Iterable[Place]) -> Places:
@@ -123,19 +77,19 @@ def places(given: Iterable[Place]) -> Places:
     Raises UsageError, NoCollection, StoreError.
     """
     named = list(given) or [Path()]
-    stored = {database_at(place).copy_folder(place): place for place in named if isinstance(place, str)}
-    for place in stored.values():
-        open_collection(place).close()  # that it is there
+    addresses = [place for place in named if isinstance(place, str)]
+    for address in addresses:
+        open_collection(address).close()  # that it is there
     paths = [place for place in named if isinstance(place, Path)]
     for path in paths:
         if not path.is_dir():
             raise UsageError(f"{path} is not a folder: name a collection, or a folder of collections")
-    single = tuple(path for path in paths if (path / DATABASE).is_file())
+    single = [path for path in paths if (path / DATABASE).is_file()]
     folders = tuple(path for path in paths if path not in single)
     if not paths:
-        return Places(Path(), (), (), stored)
+        return Places(Path(), (), tuple(addresses))
     base = folders[0] if folders else single[0].resolve().parent
-    return Places(base, folders or (base,), single, stored)
+    return Places(base, folders or (base,), (*single, *addresses))
 
 
 @dataclass(slots=True)
@@ -227,8 +181,9 @@ class AppState:
         try:
             with self.queue() as queue:
                 queue.jobs(most=1)
-            for address in self.places.stored.values():
-                home_of(address).runs()
+            for place in self.places.single:
+                if isinstance(place, str):
+                    home_of(place).runs()
         except PeriplusError:
             return False
         return True
@@ -237,24 +192,23 @@ class AppState:
         with self.queue() as queue:
             queue.add(order, now())
 
-    def settings_files(self, folder: Path | None = None) -> list[Path]:
+    def settings_files(self, place: Place | None = None) -> list[Path]:
         """Where settings of jobs are read from, the later over the earlier: beside the collections, and in one."""
-        files = [self.places.base / SETTINGS_FILE, *([folder / SETTINGS_FILE] if folder else [])]
+        files = [self.places.base / SETTINGS_FILE, *([place / SETTINGS_FILE] if isinstance(place, Path) else [])]
         return [path for path in files if path.is_file()]
 
-    def folder_word(self, folder: Place) -> str:
+    def folder_word(self, place: Place) -> str:
         """A collection as a job's command names it: jobs run in the folder of collections."""
-        if isinstance(place := self.places.place(folder), str):
+        if isinstance(place, str):
             return without_secrets(place)
         full = place.resolve()
         return full.name if full.parent == self.places.base.resolve() else str(full)
 
     def has_studies(self, name: str) -> bool:
         """Whether a feature has stored something in the collection, or it starts on several sites."""
-        folder = self.places.collections().get(name)
-        if folder is None:
+        place = self.places.collections().get(name)
+        if place is None:
             return False
-        place = self.places.place(folder)
         with contextlib.suppress(PeriplusError), open_collection(place) as collection:
             sites = {site_key(Url(start)) for run in collection.runs() for start in run.starts}
             uses = any(is_in_use(place) for _, is_in_use in loaded("in_use", FunctionType).values())
@@ -265,9 +219,9 @@ class AppState:
         """The collection's jobs among the last JOBS_LOOKED_AT, the latest first."""
         with self.queue() as queue:
             jobs = queue.jobs(most=RECENT_JOBS)
-        folder = self.places.collections().get(name)
-        word = self.folder_word(folder) if folder else name + SUFFIX
-        return [job for job in jobs if works_on(job, name, folder) or word in job.order.command]
+        place = self.places.collections().get(name)
+        word = self.folder_word(place) if place else name + SUFFIX
+        return [job for job in jobs if works_on(job, name, place) or word in job.order.command]
 
     def job_of(self, name: str) -> Job | None:
         """The latest job of the collection: an open job, else the last ended job."""
@@ -282,9 +236,9 @@ class AppState:
         return bool(jobs)
 
 
-def works_on(job: Job, name: str, folder: Path | None) -> bool:
-    """folder: of the collection, if it is there."""
-    words = {name + SUFFIX} if folder is None else {name + SUFFIX, str(folder.resolve())}
+def works_on(job: Job, name: str, place: Place | None) -> bool:
+    """place: of the collection, if it is there."""
+    words = {name + SUFFIX, str(place.resolve())} if isinstance(place, Path) else {name + SUFFIX}
     return not words.isdisjoint(job.order.command)
 
 
@@ -294,33 +248,10 @@ def state_of(request: Request) -> AppState:
     return state
 
 
-def folder_of(request: Request) -> tuple[str, Path]:
-    """(name, folder that is read; of a database that of its copy) of the collection in the address. Raises as
-    `place_of`.
-    """
-    name, folder, _ = place_of(request)
-    return name, folder
-
-
 def place_read(request: Request) -> tuple[str, Place]:
-    """(name, folder or address) of the collection in the address, to be read where it is. Raises NoCollection."""
-    name, folder = name_and_folder(request)
-    return name, state_of(request).places.place(folder)
-
-
-def name_and_folder(request: Request) -> tuple[str, Path]:
-    """The same, of a collection in a database whether its copy is made or not. Raises NoCollection."""
+    """(name, folder or address) of the collection in the address of the screen. Raises NoCollection."""
     name = request.path_params["name"]
-    return name, state_of(request).places.folder(name)
-
-
-def place_of(request: Request) -> tuple[str, Path, Place]:
-    """(name, folder that is read, folder or address that keeps what is noted) of the collection in the address.
-
-    Raises NoCollection, and as `Places.read`.
-    """
-    (name, folder), places = name_and_folder(request), state_of(request).places
-    return name, places.read(folder), places.place(folder)
+    return name, state_of(request).places.place(name)
 
 
 def now() -> float:

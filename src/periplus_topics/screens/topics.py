@@ -29,7 +29,7 @@ from periplus.model.web import Url
 from periplus.ui import rendering
 from periplus.ui.live import jobs_about, push
 from periplus.ui.safety import form_of
-from periplus.ui.state import AppState, name_and_folder, place_read, state_of
+from periplus.ui.state import AppState, place_read, state_of
 from periplus.values import JsonObject, Place, fields_of, frozen
 from periplus_topics.api.labelling import Labelling, Sessions
 from periplus_topics.api.topical_run import harvest_of
@@ -99,7 +99,7 @@ def create(request: Request) -> Response:
 
 def _word(request: Request) -> str:
     """The collection as a job's command names it."""
-    return state_of(request).folder_word(name_and_folder(request)[1])
+    return state_of(request).folder_word(place_read(request)[1])
 
 
 def _row(place: Place, name: str) -> TopicRow:

@@ -22,14 +22,13 @@ from periplus.store.page_links import (
     KINDS,
     LANDMARKS,
     LinksRow,
-    PageLink,
     history_row,
     merged_links,
     new_and_seen_pages,
     split_words,
     unpack_links,
 )
-from periplus.store.rows import LinkChanges, LinkKey, NewLinks
+from periplus.store.rows import LinkChanges, LinkKey, NewLinks, PageLink
 from periplus.store.statements import ID_WIDTH, SQLITE
 from periplus.values import Row
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from periplus.model.ports import ComputedTable, ResultNote, RunRecord
 from periplus.store.sqlite import runs
 from periplus.store.sqlite.schema import writing
 from periplus.store.statements import checked_name
-from periplus.values import Row
 
 # Results are stored in tables `result_...`, which can be queried in SQL. A load is one transaction.
 
@@ -63,17 +62,6 @@ class FolderResults:
     def note(self, note: ResultNote) -> None:
         self._connection.execute(_TABLES)
         self._connection.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", (*note, self._now))
-
-
-def take_results(connection: sqlite3.Connection, notes: Sequence[Row], tables: Iterable[ComputedTable]) -> None:
-    """Copies results of another store, unless they are equal. notes: rows of `result`. Within a transaction."""
-    connection.execute(_TABLES)
-    if connection.execute("SELECT * FROM result ORDER BY name").fetchall() != list(notes):
-        store = FolderResults(connection, 0.0)
-        store.clear()
-        for table in tables:
-            store.replace(table)
-        connection.executemany("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", notes)
 
 
 @contextlib.contextmanager

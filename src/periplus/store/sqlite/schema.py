@@ -19,8 +19,7 @@ from periplus.features import stored_tables
 from periplus.model.page import Publication
 from periplus.model.visit import STATE_OF
 from periplus.store import changes
-from periplus.store.page_links import StoredLinks
-from periplus.store.rows import LinkChanges
+from periplus.store.rows import LinkChanges, StoredLinks
 from periplus.store.sqlite import page_links
 from periplus.store.statements import SQLITE, PageKey, Row
 from periplus.store.url_state import FIELDS
