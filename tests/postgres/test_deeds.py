@@ -198,10 +198,9 @@ def test_nothing_is_deleted_while_workers_run(folder, address, tmp_path):
 def test_a_collection_is_deleted_with_its_computed_files(folder, address):
     into_database(folder, address.text, silent)
     cache = homes.cache_folder(address.text)
-    cache.mkdir()
     assert "type the collection's name" in ran("delete --everything other --yes", address.text, code=2)
     ran(f"delete --everything {address.collection} --yes", address.text)
-    assert not cache.parent.exists()
+    assert not cache.exists()
     assert "has no collection" in ran("status", address.text, code=2)
     with contextlib.closing(connect(address)) as database:
         names = [name for (name,) in database.execute("SELECT schema_name FROM information_schema.schemata").fetchall()]
