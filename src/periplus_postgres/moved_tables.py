@@ -12,15 +12,13 @@ from periplus.model.collection import Exchange
 from periplus.store.notes import CHANGES
 from periplus.values import Row
 
-WRITTEN_BACK = (*(table.name for table in stored_tables()), "file")
-"""Tables that are changed in the local copy of a database's collection and then in the database: users' decisions.
-`file` contains `periplus.files.USER_FILES` of a folder by path; in SQLite it is a temporary table.
-"""
+USER_TABLES = (*(table.name for table in stored_tables()), "file")
+"""Users' decisions. `file` has the `periplus.files.USER_FILES` of a folder by path; a temporary table in SQLite."""
 TABLES = (
     "meta", "run", "run_count", "tally", "site", "dictionary", "host", "robots", "family", "doubtful", "shown", "url",
     "start", "alias", "queue", "page",
     "visit", "look", "issue", "verdict", "link", "bad_link", "url_history", "page_history", "link_history", "freshness",
-    "rendering", "outbox", "certificate", *WRITTEN_BACK,
+    "rendering", "outbox", "certificate", *USER_TABLES,
 )  # fmt: skip
 """Tables in the order in which they move, followed by `body` and `xml`: crawl state, crawl results, and users'
 decisions.
@@ -38,9 +36,7 @@ OWNERS = {
 MOVING = "moving"  # key of `meta` of an incomplete target: its source, and what is written
 # keys of `meta` that belong to one database
 OWN_META = frozenset(
-    {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"}
-    | {"copied", "busy_until", "as_of"}  # keys of a local copy
-    | {CHANGES, MOVING}
+    {"schema", "seq", "segments", "index", "moved", "paused", "rules_text", "holes"} | {CHANGES, MOVING}
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1

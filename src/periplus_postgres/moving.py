@@ -35,7 +35,7 @@ from periplus_postgres.connection import Connection, connect
 from periplus_postgres.copying import DatabaseRows
 from periplus_postgres.folder_rows import FolderRows
 from periplus_postgres.frontier import DatabaseHome
-from periplus_postgres.moved_tables import MOVING, WRITTEN_BACK, MovedBody, MovedTable, RowStore, Sum, sum_of
+from periplus_postgres.moved_tables import MOVING, USER_TABLES, MovedBody, MovedTable, RowStore, Sum, sum_of
 from periplus_postgres.segments import SegmentReader, SegmentWriter, object_storage
 from periplus_postgres.statements import PostgresStatements
 
@@ -330,7 +330,7 @@ def into_folder(store: str, folder: Path, watch: Watch) -> MoveResult:
 
 def _copy_to_folder(connection: Connection, address: Address, folder: Path, watch: Watch) -> None:
     """Fills the draft of the new folder, which becomes visible after the comparison."""
-    state = f"{address} {copying.version(connection)} {copying.digests(connection, WRITTEN_BACK)}"
+    state = f"{address} {copying.version(connection)} {copying.digests(connection, USER_TABLES)}"
     with draft_collection(folder, sha256(state.encode()).hexdigest()[:16]) as draft:
         folder_rows.load_files(draft, folder)
         rows, statements = FolderRows(draft), SqliteStatements(draft)

@@ -61,7 +61,7 @@ REFERENCE: Final = frozenset(
         "certificate",
         "job",
         "schedule",
-        *moved_tables.WRITTEN_BACK,
+        *moved_tables.USER_TABLES,
     }
 )
 

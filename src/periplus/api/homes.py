@@ -214,7 +214,7 @@ class DatabaseStore(CollectionStore, Protocol):
         """Deletes the contents of a collection, but not its jobs and the storage places of segments and index."""
 
     def remove(self, place: str) -> None:
-        """Deletes a collection with its jobs, segments and local copy."""
+        """Deletes a collection with its jobs, segments and computed data."""
 
 
 FOLDERS: Final = FolderStore()

@@ -322,10 +322,9 @@ def _lines(latest: Sequence[Job], schedules: Sequence[Schedule]) -> Iterator[str
 def serve(given: tuple[Place, ...], host: str, port: int, token: str, names: tuple[str, ...], **flags: Any) -> None:
     """Show collections in a browser, and start and watch crawls there.
 
-    FOLDER is a collection, or a folder of collections; default: the current folder. For a collection in PostgreSQL,
-    named by its address, most screens show a local copy, which is made on first use and updated every 30 s. Only this
-    machine can connect, unless --host is given. A worker runs beside the server and runs the jobs. Both end with Ctrl-C
-    and lose nothing.
+    FOLDER is a collection, a folder of collections (default: the current one), or the address of a collection in
+    PostgreSQL. Only this machine can connect, unless --host is given. A worker runs beside the server and runs the
+    jobs. Both end with Ctrl-C and lose nothing.
 
     \b
     periplus serve

@@ -80,7 +80,7 @@ class SqliteReader(CollectionReader):
         return reading.snapshot(self.connection)
 
     def activity(self, now: float) -> Activity:
-        running = reading.is_being_crawled(self.connection, now) or reading.is_copy_of_running(self.connection, now)
+        running = reading.is_being_crawled(self.connection, now)
         return Activity(now, running, sum(map(_size, contents(self._folder))))
 
     def stream(self, find: str, values: Sequence[object] = (), at_once: int = ROWS_AT_ONCE) -> Iterator[Row]:

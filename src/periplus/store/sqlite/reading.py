@@ -207,12 +207,6 @@ def is_being_crawled(connection: sqlite3.Connection, now: float) -> bool:
     return any(process_lives(pid) for (pid,) in workers)
 
 
-def is_copy_of_running(connection: sqlite3.Connection, now: float) -> bool:
-    """Whether this is a copy of a database's collection in which a lease is still valid."""
-    find = "SELECT 1 FROM meta WHERE name = 'busy_until' AND CAST(value AS REAL) >= ?"
-    return connection.execute(find, (now,)).fetchone() is not None
-
-
 # SQLite can store text in a numeric column. Checking every value would cost every reader; instead a command that fails
 # checks the values afterwards, in one scan of each table.
 
