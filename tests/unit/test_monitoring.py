@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -221,8 +221,7 @@ def test_metrics_are_open_where_every_screen_is_open_and_to_no_foreign_name(tmp_
 def test_serve_is_not_healthy_without_its_queue_or_a_database(tmp_path, monkeypatch):
     state = AppState(places([tmp_path]), Locks(), COMMANDS)
     assert state.is_healthy()
-    away = places([tmp_path])
-    away.stored[tmp_path / "copy"] = "postgresql://nobody@127.0.0.1:1/none?connect_timeout=1"
+    away = replace(places([tmp_path]), single=("postgresql://nobody@127.0.0.1:1/none?connect_timeout=1",))
 
     def unreachable(address):
         raise StoreError("the database is unreachable")

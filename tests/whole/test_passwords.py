@@ -87,7 +87,7 @@ def test_no_table_log_or_screen_has_the_password(tmp_path: Path, address: Addres
 
 
 @pytest.mark.parametrize("given", ["address", "PGPASSWORD", "PGPASSFILE"])
-def test_a_password_given_in_any_way_is_in_no_table_file_copy_screen_or_process_title(
+def test_a_password_given_in_any_way_is_in_no_table_file_cache_screen_or_process_title(
     given: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, address: Address, monkeypatch
 ) -> None:
     secret, store = uuid4().hex, address.text
@@ -146,7 +146,7 @@ def test_a_password_given_in_any_way_is_in_no_table_file_copy_screen_or_process_
         answer = web_client.get(screen)
         assert answer.status_code == 200 and secret not in answer.text, screen
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"jobs.db", "notices.db", "collection.db"} <= {path.name for path in files}, "the copy is there too"
+    assert {"jobs.db", "notices.db", "pages.db"} <= {path.name for path in files}, "the cache of the index is there too"
     assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
