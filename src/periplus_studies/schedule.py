@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, cast
 import numpy as np
 
 from periplus.errors import UsageError
+from periplus.masking import without_secrets
 from periplus.model.arrays import Ints
 from periplus.model.frontier import LinkSighting, PageVisit, ReadyHost
 from periplus.model.page import CLICK_KINDS
@@ -94,7 +95,8 @@ def plan_text(campaign: Campaign) -> str:
 def campaign_from(text: str, place: object) -> Campaign:
     """Parses the output of `plan_text`. Raises UsageError for an empty text. place: for the error message."""
     if not text:
-        raise UsageError(f"{place} has no survey; create one with `periplus survey create -c {place} ADDRESS...`")
+        name = without_secrets(str(place))
+        raise UsageError(f"{name} has no survey; create one with `periplus survey create -c {name} ADDRESS...`")
     values = json.loads(text)
     units, companions = (
         tuple(Unit(**(unit | {"prefixes": tuple(unit["prefixes"])})) for unit in values.pop(name, ()))

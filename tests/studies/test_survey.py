@@ -27,7 +27,7 @@ from periplus_studies.api import standing_of
 from periplus_studies.harvest import standing_lines
 from periplus_studies.model import Campaign, CompanionClass
 from periplus_studies.results import survey_of
-from periplus_studies.schedule import UnitScope, survey_policy
+from periplus_studies.schedule import UnitScope, campaign_from, survey_policy
 from periplus_studies.units import unit_of
 from testweb import Page, Server, Site, Web, serve
 from testweb.wire import Answer
@@ -500,3 +500,9 @@ def test_every_site_gets_its_least_pages_before_the_rule_chooses(tmp_path, serve
 def test_invalid_minimums_and_shares_are_refused(tmp_path, server, fields, words):
     with pytest.raises(UsageError, match=words):
         survey.create(tmp_path / "c", campaign(server, **fields))
+
+
+def test_a_missing_survey_is_named_without_a_password():
+    with pytest.raises(UsageError, match="has no survey") as refused:
+        campaign_from("", "postgresql://me:s3cret@db/crawls?collection=web")
+    assert "s3cret" not in str(refused.value)

@@ -70,10 +70,6 @@ class Background(Generic[Key, Value]):
         self._futures: OrderedDict[Key, Future[Value]] = OrderedDict()
         self._most = most
 
-    def is_made(self, key: Key) -> bool:
-        future = self._futures.get(key)
-        return future is not None and future.done()
-
     def of(self, key: Key, make: Callable[[], Value], wait_s: float | None) -> Value | None:
         """The key's value, or None if it is not ready after wait_s (None: no limit); the computation continues.
 

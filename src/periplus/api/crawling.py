@@ -565,10 +565,11 @@ def refresh_order(place: Place, given: Mapping[str, Any], *, due_only: bool = Fa
 
     place: a folder or a database address. Raises NoCollection, UsageError if nothing was crawled yet, UnknownSetting.
     """
-    records = home_of(place).runs()
+    home = home_of(place)
+    records = home.runs()
     starts = tuple(dict.fromkeys(Url(text) for record in records for text in record.starts))
     if not starts:
-        raise UsageError(f"{place} has no run yet: `periplus crawl URL` starts one there")
+        raise UsageError(f"{home} has no run yet: `periplus crawl URL` starts one there")
     # the settings of a check do not describe how the site is crawled
     crawls = [record for record in records if record.kind != CHECK] or records
     settings = settings_from(given, last_settings(crawls[-1].settings))

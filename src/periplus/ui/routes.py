@@ -11,6 +11,7 @@ from periplus.api.overview import Overview
 from periplus.errors import NoCollection, PeriplusError, StoreError, UsageError
 from periplus.features import loaded
 from periplus.jobs.presets import PERIODS
+from periplus.masking import without_secrets
 from periplus.model.audit import FaultNote, Severity
 from periplus.model.collection import Deletion, DeletionPlan
 from periplus.model.comparison import Comparison
@@ -197,7 +198,7 @@ def _error_response(request: Request, error: Exception) -> Response:
     # the collection's screens stay cached
     name = request.path_params.get("name", "")
     name = name if name in state_of(request).places.collections() else ""
-    values = {"title": "Request failed", "status": status, "name": name, "detail": str(error)}
+    values = {"title": "Request failed", "status": status, "name": name, "detail": without_secrets(str(error))}
     return rendering.answer(request, "error.html", values, status)
 
 

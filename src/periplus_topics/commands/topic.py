@@ -418,7 +418,7 @@ def _tell(end: TopicalEnd, place: Place, name: str, topic_from: Path | None) -> 
 
     say_end(end.end)
     if not end.end.is_kept:
-        say(f"Nothing was stored, so {place} was not kept.")
+        say(f"Nothing was stored, so {place_word(place)} was not kept.")
         return
     say(f"{counts.fetched:,} fetched in this run ({size(counts.wire_bytes)}), {counts.waiting:,} waiting.")
     say(f"Of {gathered.pages:,} pages in all runs {gathered.relevant:,} are relevant ({gathered.harvest:.1%}), of the "
