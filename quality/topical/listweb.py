@@ -12,7 +12,7 @@ of a course are judged as courses in seven of ten cases, so a crawl for courses 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,13 +79,20 @@ _SIZES = {"course": (15, 60), "people": (20, 80), "project": (8, 40), "news": (6
 def campus(seed: int, universities: int = 14) -> ListWeb:
     """Generates the campus web."""
     rng, web = random.Random(f"campus {seed}"), ListWeb()
-    homes = [web.add(f"https://uni{number}.test/", "home") for number in range(universities)]
-    for number, home in enumerate(homes):
-        for other in rng.sample(homes, 3):
-            web.link(home, other, "partner university")
+    for home, base in _linked_homes(web, rng, "uni", universities, "partner university"):
         for department in range(rng.randint(1, 3)):
-            _department(web, rng, home, f"https://uni{number}.test/d{department}")
+            _department(web, rng, home, f"{base}/d{department}")
     return web
+
+
+def _linked_homes(web: ListWeb, rng: random.Random, name: str, count: int, anchor: str) -> Iterator[tuple[int, str]]:
+    """Adds the homes of sites; yields each with its address, once it links to three homes."""
+    bases = [f"https://{name}{number}.test" for number in range(count)]
+    homes = [web.add(f"{base}/", "home") for base in bases]
+    for home, base in zip(homes, bases, strict=True):
+        for other in rng.sample(homes, 3):
+            web.link(home, other, anchor)
+        yield home, base
 
 
 def _department(web: ListWeb, rng: random.Random, home: int, base: str) -> None:
@@ -169,11 +176,8 @@ def _tree(web: ListWeb, rng: random.Random, base: str, folders: list[tuple[int, 
 def college(seed: int, departments: int = 6) -> ListWeb:
     """Generates the college web."""
     rng, web = random.Random(f"college {seed}"), ListWeb()
-    homes = [web.add(f"https://cs{number}.test/", "home") for number in range(departments)]
-    for number, home in enumerate(homes):
-        for other in rng.sample(homes, 3):
-            web.link(home, other, "other departments")
-        _members(web, rng, home, f"https://cs{number}.test")
+    for home, base in _linked_homes(web, rng, "cs", departments, "other departments"):
+        _members(web, rng, home, base)
     return web
 
 

@@ -57,7 +57,7 @@ _ADD_FILE = (
 
 class DatabaseFiles:
     """`api.homes.UserFiles` of a collection in a database: rows of the table `file`, with changes in nanoseconds of its
-    server's clock. Changes are not counted (`notes.count_change`), since versions of a collection include this table.
+    server's clock. Changes are not counted (`notes.count_change`), since no index or other computed data contain them.
     """
 
     def __init__(self, place: str) -> None:
@@ -66,9 +66,7 @@ class DatabaseFiles:
         self._home = DatabaseHome(place)
 
     def names(self, pattern: str) -> list[str]:
-        names = [
-            str(name) for (name,) in self._home.change(lambda statements: statements.rows("SELECT name FROM file"))
-        ]
+        names = [str(name) for (name,) in self._home.read(lambda statements: statements.rows("SELECT name FROM file"))]
         return sorted(name for name in names if is_user_file(name) and fnmatchcase(name, pattern))
 
     def read(self, name: str) -> bytes | None:
@@ -80,7 +78,7 @@ class DatabaseFiles:
 
     def _value(self, column: str, name: str) -> Any:
         find, key = f"SELECT {column} FROM file WHERE name = ?", (checked_file(name),)
-        rows = self._home.change(lambda statements: statements.rows(find, key))
+        rows = self._home.read(lambda statements: statements.rows(find, key))
         return rows[0][0] if rows else None
 
     def write(self, name: str, data: bytes) -> None:

@@ -142,7 +142,7 @@ class DatabaseRows:
 def only_mover(connection: Connection, collection: str) -> None:
     """Locks the collection against other moves until the connection closes. Raises StoreError after LOCK_TIMEOUT_S."""
     try:
-        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.LOCK_EDIT, collection))
+        connection.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", (schema.LOCK_MOVE, collection))
     except LockNotAvailable:
         raise StoreError(f"another process has moved {collection} for {LOCK_TIMEOUT_S} s. Try again.") from None
 

@@ -34,7 +34,7 @@ from periplus_postgres.connection import Connection
 
 # keys of our advisory locks are (FIRST_LOCK + kind, number), to avoid conflicts with other programs
 FIRST_LOCK: Final = 0x7065
-LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_EDIT, LOCK_INDEX = range(
+LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_MOVE, LOCK_INDEX = range(
     FIRST_LOCK, FIRST_LOCK + 8
 )
 

@@ -137,8 +137,6 @@ def shared_index(place: str) -> SharedIndex | None:
 def index_feed(place: str, reader: CollectionReader | None) -> Iterator[DatabaseFeed]:
     """See `periplus.api.homes.CollectionStore.index_feed`."""
     folder = cache_folder(place)
-    with index.translate_errors(folder):
-        folder.mkdir(mode=0o700, exist_ok=True)
     with contextlib.ExitStack() as held:
         source = reader or held.enter_context(open_reader(place))
         assert isinstance(source.statements, PostgresStatements)
