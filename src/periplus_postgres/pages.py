@@ -17,7 +17,14 @@ from periplus.model.visit import Fetched
 from periplus.model.web import SiteKey
 from periplus.settings import Storage
 from periplus.store.aliases import alias_mergers
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, BodyCodec, dictionary_for
+from periplus.store.bodies import (
+    LOOK_AFTER,
+    PAGES_FOR_DICTIONARY,
+    RETRY_GROWTH,
+    SAMPLE_PAGES,
+    BodyCodec,
+    dictionary_for,
+)
 from periplus.store.ledger import brings_content
 from periplus.store.rows import PackedBody, pack_completion
 from periplus.store.statements import shard_of
@@ -27,7 +34,6 @@ from periplus_postgres.segments import RecordPlace, SegmentWriter, object_storag
 from periplus_postgres.statements import PostgresStatements, copy_rows
 
 log = logging.getLogger(__name__)
-LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # pages of a site after which its dictionary is looked up again
 # time for retries if object storage fails; after that the batch is dropped and fetched again
 STORAGE_PATIENCE_S = 60.0
 _BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"

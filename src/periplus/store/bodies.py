@@ -20,6 +20,7 @@ from periplus.values import Pairs
 
 LEVEL = 2  # level 3 takes 1.6 times as long and saves 6 %, level 1 saves no time
 PAGES_FOR_DICTIONARY = 200  # below this a dictionary costs more than it saves
+LOOK_AFTER = PAGES_FOR_DICTIONARY // 8  # bodies that a process compresses for a site before it trains a dictionary
 DICTIONARY_BYTES = 112_640
 SAMPLE_PAGES = 100  # sample per site for a dictionary; twice as many saved 1 % and took twice the time
 RETRY_GROWTH = 4  # a site without a dictionary is retried with so many times the pages

@@ -233,18 +233,18 @@ def pack_completion(
 ) -> PackedBody | None:
     """Compresses the body and text of a completion; None if there is nothing to store.
 
-    dictionary: id of a dictionary in the codec, or None. as_sent: without a dictionary, large bodies in gzip format are
-    kept as sent by the server.
+    dictionary: id of a dictionary in the codec, or None. as_sent: large bodies in gzip format are kept as sent by the
+    server.
     """
     outcome, document = completion.visit.outcome, completion.document
     if document is None or not isinstance(outcome, Fetched) or not outcome.body:
         return None
     if not (storage.keep_bodies or storage.keep_text or storage.keep_xml):
         return None
-    used = dictionary if storage.keep_bodies else None
     words = document.utf_8_text() if document.text and storage.keep_text else None
-    is_large = as_sent and used is None and storage.keep_bodies and len(outcome.body) >= SENT_BYTES
+    is_large = as_sent and storage.keep_bodies and len(outcome.body) >= SENT_BYTES
     data, text = outcome.sent if is_large else b"", None
+    used = dictionary if storage.keep_bodies and not data else None
     if words and storage.keep_bodies and used is None and not data:
         text, data = codec.pack_page(words, outcome.body)
     else:

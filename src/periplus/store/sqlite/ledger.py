@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,8 @@ from periplus.model.visit import CHECKS, Fetched
 from periplus.model.web import HostKey, SiteKey
 from periplus.settings import Storage
 from periplus.store import checks
-from periplus.store.bodies import PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, dictionary_for
+from periplus.store.bodies import LOOK_AFTER, PAGES_FOR_DICTIONARY, RETRY_GROWTH, SAMPLE_PAGES, dictionary_for
+from periplus.store.corruption import GZIP
 from periplus.store.ledger import HostRef, Ledger, Sums, brings_content
 from periplus.store.ledger_tables import LedgerTables
 from periplus.store.rows import PackedBody, pack_completion
@@ -33,11 +35,16 @@ class BodyWriter:
         self._contents = SqliteReader(connection)
         self._dictionaries: dict[str, int] = {}
         self._try_at: dict[str, int] = {}  # number of pages at which training is tried again
+        self._compressed: Counter[str] = Counter()  # bodies of each site that were not kept as sent
 
     def pack(self, completion: Completion) -> PackedBody | None:
         """Compresses the body and text of a completion; None if there is nothing to store."""
-        dictionary = self._dictionaries.get(completion.lease.site)
-        return pack_completion(completion, self._storage, self._contents.codec, dictionary, as_sent=True)
+        site = completion.lease.site
+        dictionary = self._dictionaries.get(site)
+        body = pack_completion(completion, self._storage, self._contents.codec, dictionary, as_sent=True)
+        if body is not None and body.data and not body.data.startswith(GZIP):
+            self._compressed[site] += 1
+        return body
 
     def store(self, body: PackedBody, content: bytes) -> int:
         """Stores a body, its text and its XML; returns the row id."""
@@ -78,8 +85,11 @@ class BodyWriter:
         return self._contents.codec.unpack(text, None) == self._contents.codec.unpack(other, None)
 
     def learn_dictionary(self, site: str) -> bytes:
-        """Trains a dictionary for a site with enough pages and none yet, outside of transactions; else empty."""
-        if site in self._dictionaries:
+        """Trains a dictionary for a site with enough pages and none yet, outside of transactions; else empty.
+
+        Only bodies that are compressed here need one.
+        """
+        if site in self._dictionaries or not self._compressed[site]:
             return b""
         row = self._connection.execute("SELECT id, fetched, dictionary_id FROM site WHERE key = ?", (site,)).fetchone()
         if row is None:
@@ -89,15 +99,15 @@ class BodyWriter:
             self._contents.learn(dictionary_id)
             self._dictionaries[site] = dictionary_id
             return b""
-        if pages < self._try_at.get(site, PAGES_FOR_DICTIONARY):
+        if self._compressed[site] < LOOK_AFTER or pages < self._try_at.get(site, PAGES_FOR_DICTIONARY):
             return b""
         # if training fails, as for sites with tiny pages, retry later
         self._try_at[site] = pages * RETRY_GROWTH
         samples = self._connection.execute(
             "SELECT b.data, b.dictionary_id, b.text FROM page p JOIN url u ON u.id = p.url_id"
             " JOIN host h ON h.id = u.host_id JOIN body b ON b.id = p.body_id"
-            " WHERE h.site_id = ? AND length(b.data) > 0 LIMIT ?",
-            (site_id, SAMPLE_PAGES),
+            " WHERE h.site_id = ? AND length(b.data) > 0 AND substr(b.data, 1, 2) <> ? LIMIT ?",
+            (site_id, GZIP, SAMPLE_PAGES),
         ).fetchall()
         return dictionary_for(
             [
