@@ -6,7 +6,8 @@ cdef int T_COMMENT, T_DOCTYPE, T_NUL
 cdef int INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE, IN_CAPTION
 cdef int IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET, AFTER_FRAMESET
 cdef int AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET
-cdef int COLGROUP, HTML, TEMPLATE
+cdef int COLGROUP, HTML, TEMPLATE, ELEMENTS, DEEPEST
+cdef const unsigned char[::1] CLOSES
 cdef int STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING
 
 
@@ -28,7 +29,9 @@ cdef class _Builder(Insertion):
     cdef list pending
 
     cpdef int take_text(self, int start, int end, int blank) except -1
+    @cython.locals(top=size_t)
     cpdef int take_start(self, int tag) except -1
+    @cython.locals(top=size_t)
     cpdef int take_end(self, int tag) except -1
     cpdef int take_other(self, int kind, int start, int end) except -1
     cpdef int is_foreign(self) except -1

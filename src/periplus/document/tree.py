@@ -13,8 +13,13 @@ from periplus.document.tags import (
     ATTRIBUTE_NUMBERS,
     ATTRIBUTES,
     BITS,
+    DEEPEST,
+    END_GROUPS,
+    END_OF,
     FOREIGN,
     HTML_POINT,
+    START_GROUPS,
+    START_OF,
     TAG_NUMBERS,
     TAGS,
     TEXT_POINT,
@@ -32,6 +37,11 @@ T_COMMENT, T_DOCTYPE, T_NUL = range(3)
 (IN_CAPTION, IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET) = range(9, 17)
 AFTER_FRAMESET, AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET = range(17, 20)
 COLGROUP, HTML, TEMPLATE = numbers_of("colgroup html template")
+# Per element: whether its end tag, in a body or a cell, just closes it if it is the current element
+_CLOSING = {[*END_GROUPS].index(group) for group in ("other", "block", "p", "li", "dd", "heading")}
+_TABLE = {[*START_GROUPS].index(group) for group in ("table", "part")}
+CLOSES = bytes(end in _CLOSING and start not in _TABLE for start, end in zip(START_OF, END_OF, strict=True))
+ELEMENTS = len(TAGS)
 STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING = FOREIGN, TEXT_POINT, HTML_POINT, BITS["fostering"]
 
 
@@ -93,6 +103,9 @@ class _Builder(Insertion):
             start += self.chars[start] == 10
             if start == end:
                 return 0
+        if self.mode == IN_BODY and not self.listed and not self.open_flags[self.depth - 1] & STRANGE:
+            self.frameset_ok &= blank
+            return self._insert_text(start, end)
         return self._text(start, end, blank)
 
     def take_start(self, tag: int) -> int:
@@ -100,6 +113,9 @@ class _Builder(Insertion):
         self.skip_line = 0
         if self.pending:
             self._flush()
+        top = self.depth - 1
+        if self.mode == IN_BODY and top < DEEPEST - 1 and not self.open_flags[top] & STRANGE:
+            return self._start_in_body(tag)
         return self._start(tag)
 
     def take_end(self, tag: int) -> int:
@@ -107,6 +123,16 @@ class _Builder(Insertion):
         self.skip_line = 0
         if self.pending:
             self._flush()
+        top = self.depth - 1
+        if (
+            self.open_tags[top] == tag
+            and (self.mode in (IN_BODY, IN_CELL))
+            and top > 1
+            and tag < ELEMENTS
+            and CLOSES[tag]
+        ):
+            self.depth = top
+            return 0
         return self._end(tag)
 
     def take_other(self, kind: int, start: int, end: int) -> int:
