@@ -473,12 +473,9 @@ NO_BLOCKS = Blocks()
 
 @frozen
 class Digests:
-    """Digests of 16 bytes each.
+    """128-bit xxh3 of each, 16 bytes. Equal bodies are verified byte by byte."""
 
-    text and folded are MD5, as the source system specifies (C6); equal bodies are verified byte by byte.
-    """
-
-    body: bytes  # 128-bit xxh3 of the decompressed body
+    body: bytes  # decompressed
     text: bytes  # of the text, white space normalised; of the body if there is no text
     folded: bytes  # of the text without diacritics and case
 
