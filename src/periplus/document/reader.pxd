@@ -105,7 +105,7 @@ cdef class Reader:
     )
     cdef int _end_words(self, int node) except -1
     @cython.locals(rows=NumberColumn, anchors=Text, row=int, start=int, end=int)
-    cpdef tuple links_by_head(self)
+    cpdef list anchors_by_head(self)
     @cython.locals(starts=NumberColumn, last=int)
     cdef (int, int) _ends_of_anchor(self, int anchor)
     @cython.locals(

@@ -595,21 +595,15 @@ class Reader:
             words.size = words.pending = 0
         return 0
 
-    def links_by_head(self) -> tuple[list[str], list[int], list[int], list[int], list[str]]:
-        """(heads, their owners: source, position and rel; counts; indices of their anchors, 0: none; anchor texts)."""
+    def anchors_by_head(self) -> list[str]:
+        """The anchor texts of all heads."""
         rows, anchors = self.head_rows, Text(1024)
         for row in range(1, rows.size, HEAD_FIELDS):
             if rows.values[row]:
                 start, end = self._ends_of_anchor(rows.values[row])
                 anchors.copy(self.anchors.chars, start, end)
             anchors.put(NEWLINE)
-        return (
-            self.heads.text.strings("\0"),
-            self.heads.owners(),
-            rows.narrow(0, 0, HEAD_FIELDS, 0, -1).tolist(),
-            rows.narrow(0, 1, HEAD_FIELDS, 0, -1).tolist(),
-            anchors.strings("\n"),
-        )
+        return anchors.strings("\n")
 
     def _ends_of_anchor(self, anchor: int) -> tuple[int, int]:
         starts, last = self.anchor_starts, self.anchors.size

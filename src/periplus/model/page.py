@@ -203,6 +203,7 @@ class Links(Columns[Link]):
     nofollow: bytes = b""  # 0 or 1
     fragments: tuple[str, ...] = ()  # fragments of each link, separated by spaces
     times: memoryview[int] = _NO_NUMBERS
+    ids: memoryview[int] = _NO_NUMBERS  # of the targets; empty if not computed
 
     @classmethod
     def of(cls, rows: Iterable[Link]) -> Links:
