@@ -25,7 +25,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -273,7 +273,7 @@ class TrapDetector:
         if len(self._series) > MAX_PATTERNS:
             self._forget()
         if doubted:
-            candidates = tuple(replace(new, vouched=False) if new.url_id in doubted else new for new in candidates)
+            candidates = tuple(new._replace(vouched=False) if new.url_id in doubted else new for new in candidates)
         return Lesson(has_content or brings == NUMBERS, candidates)
 
     def _name(
