@@ -41,11 +41,13 @@ cdef class LineMemory:
     @cython.locals(former="unsigned int[::1]")
     cdef int _widen(self) except -1
     @cython.locals(
-        chars="const unsigned char[::1]", flags="const unsigned char[::1]", at=Py_ssize_t, end=Py_ssize_t,
+        chars="const unsigned char[::1]", at=Py_ssize_t, end=Py_ssize_t,
         line=Py_ssize_t, fresh=int, copies=int, pieces=int, numbers=int, count=int, place=int, shown=int, is_new=bint,
         pair="unsigned int",
     )
-    cpdef int read(self, bytes written, bytes address, bytes counted, int most) except -1
+    cpdef int read(
+        self, bytes written, bytes address, const int[::1] blocks, const unsigned char[::1] counted, int most
+    ) except -1
     cdef int _learn_address(self, const unsigned char[::1] chars, Py_ssize_t end) except -1
     @cython.locals(
         days=int, kind=int, has_calendar=bint, whole="unsigned int", undated="unsigned int", letters="unsigned int",

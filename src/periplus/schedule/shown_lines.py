@@ -146,22 +146,22 @@ class LineMemory:
         self.new_keys[: self.new] = former
         return 0
 
-    def read(self, written: bytes, address: bytes, counted: bytes, most: int) -> int:
+    def read(self, written: bytes, address: bytes, blocks: Sequence[int], counted: Sequence[int], most: int) -> int:
         """What is new in a page: NOTHING, COPY, NUMBERS or WORDS. Remembers its lines.
 
         written: the text in UTF-8 and lower case, of which `most` lines are read. address: the URL in lower case; its
-        words are ignored. counted: by line, 0 to ignore it; lines beyond its end are read.
+        words are ignored. blocks: of each line; lines beyond its end are read. counted: by block, 0 to ignore it.
 
         Words and numbers of calendars are ignored. A line that is new only in its numbers has new numbers; a page needs
         two or more, since a single one is a counter. A long line with mostly known pairs of words is a part of another
         text and has nothing new.
         """
-        chars, flags, at, end = written, counted, 0, len(written)
+        chars, at, end = written, 0, len(written)
         self._learn_address(address, len(address))
         fresh = copies = pieces = numbers = line = 0
         while at <= end and line < most:
             line += 1
-            if line <= len(flags) and not flags[line - 1]:
+            if line <= len(blocks) and not counted[blocks[line - 1]]:
                 at = written.find(b"\n", at) + 1 or end + 1
                 continue
             at = self._read_line(chars, KINDS, at, end, LINE_WORDS)
