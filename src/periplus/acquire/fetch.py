@@ -325,4 +325,8 @@ def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Calla
     former = {plain(Url(target)).url: Url(target) for target in stored[_FIELDS:]}
     targets = tuple(former.get(plain(url).url, url) if url in twins else url for url in page.links.targets)
     candidates = tuple(new for new in read.candidates if new.url in targets or new.url not in twins)
-    return replace(read, document=replace(page, links=replace(page.links, targets=targets, ids=memoryview(b""))), candidates=candidates)
+    return replace(
+        read,
+        document=replace(page, links=replace(page.links, targets=targets, ids=memoryview(b""))),
+        candidates=candidates,
+    )

@@ -57,8 +57,6 @@ cdef class Names:
 
     @cython.locals(key=int, slot=int, number=int, _=int)
     cpdef int number(self, int owner, const unsigned char[::1] source, int start, int end) except? 0
-    @cython.locals(row=int)
-    cdef list owners(self)
     cdef inline int owner(self, int number) except? -1
     cdef inline int start(self, int number) except? -1
     cdef inline int end(self, int number) except? -1

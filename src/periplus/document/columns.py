@@ -230,10 +230,6 @@ class Names:
         """The owner of a text."""
         return self.rows.values[(number - 1) * NAME_FIELDS]
 
-    def owners(self) -> list[int]:
-        """The owners of all texts."""
-        return [self.rows.values[row] for row in range(0, self.rows.size, NAME_FIELDS)]
-
     def start(self, number: int) -> int:
         """Start of a text in `text`."""
         return self.rows.values[(number - 1) * NAME_FIELDS + NAME_START]

@@ -33,6 +33,8 @@ cdef class GatheredLinks:
     cdef list anchors, orders, fragments
     cdef NumberColumn targets, places, counts
 
+    @cython.locals(row=int, target=int)
+    cpdef add_parts(self, str href, bytes head, str fragment, int place, str anchor, long long at=*)
     @cython.locals(row=int, link="long long")
     cdef int add_row(self, int target, int place, int count, str anchor, long long at) except? -3
     @cython.locals(size=int, folder=int, number=int, target=int, addresses=Addresses)

@@ -198,14 +198,12 @@ class GatheredLinks:
         self.root_number = self.addresses.folder(root_of(base))
 
     def add(self, href: str, place: Place, anchor: str = "", at: int = LAST) -> None:
-        """Records a link with this href, if it is valid. at: see `add_head`."""
-        href = href.strip(C0_AND_SPACE)
-        head, _, fragment = href.partition("#")
-        if len(href) > HREF_CHARS:
-            self.add_bad(href, place, anchor)
-            return
-        written = head.encode("utf-8", "surrogatepass")
-        target = self.target_at(written, 0, len(written), place)
+        """Records a link with this href, if it is valid. at: see `add_row`."""
+        self.add_parts(*parts_of(href), place, anchor, at)
+
+    def add_parts(self, href: str, head: bytes, fragment: str, place: Place, anchor: str, at: int = LAST) -> None:
+        """As `add`, for the results of `parts_of`."""
+        target = INVALID if len(href) > HREF_CHARS else self.target_at(head, 0, len(head), place)
         if target == INVALID:
             self.add_bad(href, place, anchor)
         elif target != NOTHING:
@@ -262,7 +260,11 @@ class GatheredLinks:
         if target == UNKNOWN:
             head = _text(chars, start, end)
             target = self._resolve(head, place)
-            if _FIXED.match(head) and head[len(head) - 1] > " " and ("?" not in head or (head.isascii() and head.isprintable())):
+            if (
+                _FIXED.match(head)
+                and head[len(head) - 1] > " "
+                and ("?" not in head or (head.isascii() and head.isprintable()))
+            ):
                 addresses.targets.values[number - 1] = target
         return target
 
@@ -410,6 +412,13 @@ class PageLinks:
     def pieces(self, head: int) -> list[tuple[int, str]]:
         """(position on the page, fragment as written without `#`) of each fragment of a head."""
         return [(self.first + at, text[1:]) for at, text, _ in self.page.fragments_of(head) if len(text) > 1]
+
+
+def parts_of(href: str) -> tuple[str, bytes, str]:
+    """(href without surrounding spaces, its head in UTF-8, its fragment)."""
+    href = href.strip(C0_AND_SPACE)
+    head, _, fragment = href.partition("#")
+    return href, head.encode("utf-8", "surrogatepass"), fragment
 
 
 def of_srcset(value: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from periplus.document import headers
 from periplus.document.conversion import Source
 from periplus.document.digest import fold_whitespace
-from periplus.document.link_rows import GatheredLinks, PageLinks, Place, of_srcset, place_of, with_query_in
+from periplus.document.link_rows import GatheredLinks, PageLinks, Place, of_srcset, parts_of, place_of, with_query_in
 from periplus.document.metadata import Metadata
 from periplus.document.page_rules import FIRST_SVG_SOURCE, SOURCES, is_unfollowed
 from periplus.document.reader import Reader, names_of_places, read_page, tree_of
@@ -217,19 +217,22 @@ def _link_elements(page: Reader) -> Iterable[tuple[str, ...]]:
 
 
 def _add_link_elements(rows: GatheredLinks, page: Reader) -> None:
-    for rel, href, _, loaded_as, title, srcset in _link_elements(page):
-        if srcset:
-            for text in of_srcset(srcset):
-                rows.add(text, _IMAGE_IN_HEAD)
-        if href:
-            for place in _places_of_rel(rel, loaded_as if "fetch" in rel or "load" in rel else ""):
-                rows.add(href, place, title)
+    for element in _link_elements(page):
+        for parts, place, title in _links_of_element(*element):
+            rows.add_parts(*parts, place, title)
 
 
-@lru_cache(maxsize=256)
-def _places_of_rel(rel: str, loaded_as: str) -> tuple[Place, ...]:
-    nofollow = is_unfollowed(rel.encode("utf-8", "surrogatepass"))
-    return tuple([place_of(kind, _HEAD, nofollow) for kind in headers.kinds_of_rel(rel, loaded_as)])
+@lru_cache(maxsize=256)  # most link elements of a site are on all of its pages
+def _links_of_element(
+    rel: str, href: str, _: str, loaded_as: str, title: str, srcset: str
+) -> tuple[tuple[tuple[str, bytes, str], Place, str], ...]:
+    """(parts of the href, place, title) of each link of a `link` element."""
+    links = [(parts_of(text), _IMAGE_IN_HEAD, "") for text in of_srcset(srcset)]
+    if href:
+        nofollow = is_unfollowed(rel.encode("utf-8", "surrogatepass"))
+        for kind in headers.kinds_of_rel(rel, loaded_as if "fetch" in rel or "load" in rel else ""):
+            links.append((parts_of(href), place_of(kind, _HEAD, nofollow), title))
+    return tuple(links)
 
 
 def _add_styles(rows: GatheredLinks, page: Reader) -> None:
