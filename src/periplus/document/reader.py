@@ -121,8 +121,7 @@ class Reader:
         starts, ends = self.starts, self.ends
         step = children[0]
         while step > 0:
-            node = step
-            tag = tags[node]
+            node, tag = step, tags[step]
             if tag == -1:
                 self._text(starts[node], ends[node])
             elif tag > 0:
@@ -202,10 +201,8 @@ class Reader:
 
     def _close(self, node: int) -> int:
         """Processes the end of an element."""
-        if self.open.size == 0:
-            return 0
         row = self.open.size - OPEN_FIELDS
-        if self.open.values[row] != node:
+        if not self.open.size or self.open.values[row] != node:
             return 0
         stack, blocks = self.open, self.blocks
         ends = stack.values[row + OPEN_ENDS]
