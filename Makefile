@@ -12,7 +12,7 @@ SECONDS_EACH ?= 60
 WORKERS ?= 3# test processes: tests with servers wait longer than they compute
 
 .DEFAULT_GOAL := help
-.PHONY: site roles help setup native check check-style check-types check-rules test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers demo docs man dist clean
+.PHONY: site roles help setup native check check-style check-types check-rules test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers bench-published demo docs man dist clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -101,6 +101,9 @@ bench: $(TOOLS) $(COMPILED) ## Measure time and memory, each as a ratio to a bas
 
 bench-peers: $(TOOLS) $(COMPILED) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
 	$(PY) benchmarks/beside_peers.py $(INSTALL)
+
+bench-published: $(TOOLS) $(COMPILED) ## Write docs/compared.md: speed, memory, restart and completeness beside the same crawlers; 40 minutes on a quiet machine.
+	$(PY) benchmarks/published.py
 
 demo: $(STAMP) $(COMPILED) ## Serve, crawl and map the example webs on this machine, and show the results.
 	$(PY) examples/demo.py

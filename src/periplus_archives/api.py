@@ -455,7 +455,7 @@ class _Import:
 
 def _mark_absent(candidate: Candidate) -> Candidate:
     """Replaces reason `waiting`: the URL comes later in the archive, or is not in it."""
-    return replace(candidate, reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
+    return candidate._replace(reason=Reason.NOT_ARCHIVED) if candidate.reason is Reason.WAITING else candidate
 
 
 def _url_of(record: ArchiveRecord) -> Url | None:

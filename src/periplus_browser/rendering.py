@@ -21,7 +21,8 @@ from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from periplus.document.digest import body_digest
+from xxhash import xxh3_128_digest
+
 from periplus.model.page import Rendering
 from periplus.model.ports import Clock
 from periplus.model.visit import Fetched, Redirected, Request, Visit
@@ -362,7 +363,7 @@ class _Page:
         rendering = Rendering(
             html=("\ufeff" + value["html"]).encode("utf-8", "replace"),
             sent=self.job.fetched.body if self.owner.keeps_sent else b"",
-            sent_digest=body_digest(self.job.fetched.body),
+            sent_digest=xxh3_128_digest(self.job.fetched.body),
             sent_size=len(self.job.fetched.body),
             took_s=self.owner.clock.monotonic() - self.began,
             requests=self.requests,

@@ -143,8 +143,8 @@ class UnitScope:
     def decide(self, url: Url) -> Reason | None:
         return Reason.SCOPE if self._is_outside(url) else self._base.decide(url)
 
-    def rule_for(self, url: Url) -> str:
-        return "of no site of the survey" if self._is_outside(url) else self._base.rule_for(url)
+    def ruling(self, url: Url) -> tuple[bool, str]:
+        return (False, "of no site of the survey") if self._is_outside(url) else self._base.ruling(url)
 
     def exclusion_reason(self, url: Url) -> str:
         return self._base.exclusion_reason(url)

@@ -58,7 +58,7 @@ WORDS = (
 PIECES = st.sampled_from(MARKS) | st.sampled_from(WORDS)
 TEXTS = st.lists(PIECES, max_size=10).map("".join) | st.text(st.characters(), max_size=30)
 URLISH = TEXTS | TEXTS.map("http://example.org/".__add__) | TEXTS.map("https://".__add__)
-PLAIN = st.text("abZ09._~-/?#=&+;:x", max_size=14)
+PLAIN = st.text("abZ09._~-/?#=&+;:x@!$%(),*", max_size=14)
 BASES = st.sampled_from(
     ["https://example.org/", "http://example.org:8080/a/b/c?d/e", "https://[::1]/a//b/", "https://example.org/a?b#c"]
 ).map(canonical)

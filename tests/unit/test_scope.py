@@ -93,7 +93,7 @@ def test_the_deciding_rule_is_written_in_words():
         "https://b.example/a.html": (Reason.SCOPE, "outside the start's site"),
         "https://example.org/" + "a" * 60: (Reason.SCOPE, "longer than 64 bytes (url_bytes)"),
     }
-    assert {text: (here.decide(canonical(text)), here.rule_for(canonical(text))) for text in expected} == expected
+    assert {text: (here.decide(canonical(text)), here.ruling(canonical(text))[1]) for text in expected} == expected
 
 
 def test_an_invalid_regular_expression_is_named():

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from drawn_trees import FOLDER, cases, drawn
+from periplus.document.tags import START_GROUPS
 from periplus.document.tree import ATTRIBUTE_NUMBERS, ATTRIBUTES, TAG_NUMBERS, TAGS, parse
 
 # cases about content that a browser copies from the selected option into its button, which is not in the page
@@ -145,6 +146,23 @@ def test_the_tree_of_a_hostile_page_has_a_proportional_size(name):
     tree = parse(page)
     assert len(tree.tags) < 10_100 + 3 * len(page)
     assert len(tree.chars) < 4_096 + 4 * len(page)
+
+
+def test_a_body_has_the_content_of_a_caption_although_its_tags_take_a_shorter_way():
+    rng = random.Random(2)
+    groups = [START_GROUPS[group] for group in ("table", "part", "html", "body", "frameset", "plaintext")]
+    names = sorted(set(TAGS[1:]) - set(" ".join(groups).split()))
+    for _ in range(400):
+        few = [*rng.sample(names, 6), "p", "b", "div", "li", "a"]
+        tags = [f"<{end}{name}>" for name in few for end in ("", "/")]
+        parts = [*tags, "x", " ", "\n", "<!--c-->", "<p id=d>"]
+        content = "".join(rng.choices(parts, k=rng.randrange(60))).encode()
+        body, caption = parse(b"<!DOCTYPE html><body>" + content), parse(b"<!DOCTYPE html><table><caption>" + content)
+        drawings = [
+            drawn(tree, list(tree.tags).index(TAG_NUMBERS[name]))
+            for tree, name in ((body, "body"), (caption, "caption"))
+        ]
+        assert drawings[0] == drawings[1], content
 
 
 def test_any_bytes_have_a_tree():

@@ -169,11 +169,13 @@ class Discovery:
 
     def candidate(self, url: Url, depth: int | None, *, hops: int = 0, in_sitemap: bool = False) -> Candidate:
         """The candidate for a URL: waiting, or excluded by scope or depth."""
-        reason, rule = Reason.WAITING, ""
-        if self._scope.decide(url) is not None:
-            reason, rule = Reason.SCOPE, self._scope.rule_for(url)
+        is_inside, rule = self._scope.ruling(url)
+        if not is_inside:
+            reason = Reason.SCOPE
         elif self._is_too_deep(depth):
             reason, rule = Reason.DEPTH, f"max-depth {self._rules.max_depth}"
+        else:
+            reason, rule = Reason.WAITING, ""
         return self._new_candidate(url, reason, depth, rule, hops=hops, in_sitemap=in_sitemap)
 
     def _new_candidate(self, url: Url, reason: Reason, depth: int | None, rule: str = "", **facts: Any) -> Candidate:
@@ -222,11 +224,16 @@ class Discovery:
         home = root_of(source)  # a fast test: most links stay on their host, and so within its site
         candidates: list[Candidate] = []
         links, least = document.links, PRIORITY_WITHOUT_DEPTH if next_depth is None else next_depth
-        columns = zip(links.targets, links.kinds, links.nofollow, self._followed.depths(links.targets), strict=True)
-        new = [link for link in columns if link[3] > least or link[1] not in _FOLLOWED_CODES or link[2]]
-        for target, kind, nofollow, _ in new:
+        least_noted = depth if self._parts and depth is not None else PRIORITY_WITHOUT_DEPTH
+        offered, noted = self._followed.depths(links.targets), self._noted.depths(links.targets)
+        for target, kind, bars, before, noted_before in zip(
+            links.targets, links.kinds, links.nofollow, offered, noted, strict=True
+        ):
+            is_followed = kind in _FOLLOWED_CODES and not bars
+            if before <= least if is_followed else noted_before <= least_noted:
+                continue
             below = next_depth if kind in _CLICK_CODES else None
-            if kind in _FOLLOWED_CODES and not nofollow:
+            if is_followed:
                 clicks = None if not target.startswith(home) and self._is_cross_site(source, target) else below
                 if self._followed.is_new(target, clicks):
                     candidates += self.alias_candidates(target, clicks)
@@ -236,10 +243,10 @@ class Discovery:
             elif self._noted.is_new(target):
                 if kind not in _FOLLOWED_CODES:
                     candidates.append(self._new_candidate(target, Reason.RESOURCE, None))
-                elif self._scope.decide(target) is None:
-                    candidates.append(self._new_candidate(target, Reason.NOFOLLOW, below))
                 else:
-                    candidates.append(self.candidate(target, below))
+                    new = self.candidate(target, below)
+                    is_outside = new.reason is Reason.SCOPE
+                    candidates.append(new if is_outside else new._replace(reason=Reason.NOFOLLOW, rule=""))
         return tuple(candidates)
 
     def _is_cross_site(self, source: Url, target: Url) -> bool:

@@ -7,11 +7,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from xxhash import xxh3_128_digest
+
 from periplus.acquire.inflating import inflate
 from periplus.acquire.politeness import may_pass
 from periplus.document.blocks import blocks_of
 from periplus.document.decode import decode
-from periplus.document.digest import body_digest
 from periplus.document.headers import bot_wall, sniffed_media_type
 from periplus.document.headers import media_type as type_of
 from periplus.document.links import anchors, fragment_verdict
@@ -223,7 +224,7 @@ def with_cookies(visit: Visit) -> Request | None:
 def compare_with_stored(task: Task, visit: Visit) -> Visit:
     """The visit as Unchanged if the body equals the stored one (from a server without validators); else as it is."""
     match visit.outcome:
-        case Fetched(status=200, headers=headers, body=body) if task.held and body_digest(body) == task.held:
+        case Fetched(status=200, headers=headers, body=body) if task.held and xxh3_128_digest(body) == task.held:
             return replace(visit, outcome=Unchanged(headers, 200))
         case _:
             return visit
@@ -324,4 +325,4 @@ def with_stored_sessions(read: Completion, stored: Sequence[str], is_twin: Calla
     former = {plain(Url(target)).url: Url(target) for target in stored[_FIELDS:]}
     targets = tuple(former.get(plain(url).url, url) if url in twins else url for url in page.links.targets)
     candidates = tuple(new for new in read.candidates if new.url in targets or new.url not in twins)
-    return replace(read, document=replace(page, links=replace(page.links, targets=targets)), candidates=candidates)
+    return replace(read, document=replace(page, links=replace(page.links, targets=targets, ids=memoryview(b""))), candidates=candidates)

@@ -71,10 +71,10 @@ BUSY_WAIT_S = 0.5  # before trying the writer lock again
 log = logging.getLogger(__name__)
 
 Watch = Callable[[int, int], bool]  # (pages indexed, pages to go) -> True: stop
-Telling = Callable[[UrlId], Sequence[str]]  # anchor texts of links to a page
+Telling = Callable[[UrlId, str], Sequence[str]]  # (page, its title) -> anchor texts of links to it
 
 
-def _no_anchors(page: UrlId) -> Sequence[str]:
+def _no_anchors(page: UrlId, title: str) -> Sequence[str]:
     return ()
 
 
@@ -225,7 +225,11 @@ class IndexWorker:
             if stop():
                 return False
             batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
-            unread = [page for page in batch if not self._writer.put_draft(page, self._anchors(page))]
+            titles = self._reader.titles_of(batch)
+            anchors = [self._anchors(page, titles.get(page, "")) for page in batch]
+            unread = [
+                page for page, texts in zip(batch, anchors, strict=True) if not self._writer.put_draft(page, texts)
+            ]
             pages = self._reader.page_blocks(unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)
             del self._waiting[bisect_left(self._waiting, batch[0]) :]
@@ -251,8 +255,9 @@ class IndexWorker:
             batch = every[start : start + PAGES_AT_ONCE]
             indexed = slice(*np.searchsorted(ids, (batch[0], batch[-1] + 1)).tolist())
             digest_of = dict(zip(ids[indexed].tolist(), digests[indexed].tolist(), strict=True))
+            titles = self._reader.titles_of(list(digest_of))
             is_stale = [
-                page not in digest_of or anchor_digest(self._anchors(page)) != digest_of[page]
+                page not in digest_of or anchor_digest(self._anchors(page, titles.get(page, ""))) != digest_of[page]
                 for page in batch.tolist()
             ]
             if not self._put_pages(batch[is_stale], stop):
@@ -287,10 +292,10 @@ class IndexWorker:
         with translate_errors(self._folder):
             anchors = text_rows.anchors_to(self._reader, pages, self._folder)
 
-        def telling(page: UrlId) -> tuple[str, ...]:
+        def telling(page: UrlId, title: str) -> tuple[str, ...]:
             texts = set(anchors.of(page))
-            title = set(forms(self._reader.title_of(page))) if texts else set()
-            return tuple(sorted(text for text in texts if not title.issuperset(forms(text))))
+            words = set(forms(title)) if texts else set()
+            return tuple(sorted(text for text in texts if not words.issuperset(forms(text))))
 
         self._anchors = telling
 
@@ -322,7 +327,7 @@ class IndexWorker:
             title=page.title,
             blocks=page.blocks,
             parts=parts,
-            anchors=self._anchors(page.url_id),
+            anchors=self._anchors(page.url_id, page.title),
             when=page.when,
             folded=page.folded_md5,
             noindex=page.reason == Reason.NOINDEX,

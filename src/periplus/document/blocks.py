@@ -54,7 +54,7 @@ def with_languages(blocks: Blocks, written: bytes, lines: Sequence[int], languag
         block: words[start:end].decode("utf-8", "surrogatepass")
         for words, numbers in (
             (written, lines),
-            (blocks.apart.encode("utf-8", "surrogatepass"), line_blocks(blocks.kinds, IS_APART, _SINGLE_LINES)),
+            (blocks.apart.encode("utf-8", "surrogatepass"), line_blocks(blocks.kinds, IS_APART, b"", _SINGLE_LINES)),
         )
         for block, start, end in unlikely_blocks(words, numbers, least, share, foreign)
         if blocks.kinds[block] != _CODE and not (blocks.languages and blocks.language_names[blocks.languages[block]])
@@ -91,8 +91,10 @@ def with_own_languages(blocks: Blocks, languages: Sequence[str]) -> Blocks:
 
 def lines_of(blocks: Blocks) -> Sequence[int]:
     """The block of each line of the text."""
-    # from a list it is faster: 5 instead of 7 us
-    return line_blocks(blocks.kinds, IS_TEXT, array("i", blocks.lines.tolist()))
+    lines, is_wide = blocks.lines, blocks.lines.itemsize > 1
+    return line_blocks(
+        blocks.kinds, IS_TEXT, b"" if is_wide else lines, array("i", lines.tolist()) if is_wide else _SINGLE_LINES
+    )
 
 
 def blocks_of(page: Reader, language: str = "") -> Blocks:

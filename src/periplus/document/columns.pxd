@@ -1,6 +1,6 @@
 cimport cython
 
-cdef int NEWLINE, SPACE, RETURN, SLASH, PLAIN, WHITE, MAY_BE_WHITE, GOING_ON
+cdef int NEWLINE, SPACE, RETURN, SLASH, BEYOND_ASCII, WHITE, MAY_BE_WHITE, GOING_ON
 cdef const unsigned char[::1] SPACES, IMG_NAME, TITLE_PATH
 cdef int PARAGRAPH, HEADING, CODE, LINK_KIND, ALT_KIND, TITLE_KIND, AT_BODY, AT_HEAD
 cdef int COPIED_SINGLY, BLOCKS_MOST, PATHS_MOST, PATH_CHARS, PROBES, ROW_FIELDS, PATH_FIELDS, NAME_FIELDS
@@ -37,7 +37,7 @@ cdef class Text:
         self, unsigned char[::1] chars, const unsigned char[::1] source, size_t start, size_t end
     ) except -1
     cdef int fold(self, const unsigned char[::1] source, int start, int end) except -1
-    @cython.locals(size=size_t, begin=size_t, pending=int, at=size_t, kind=int, width=int)
+    @cython.locals(size=size_t, begin=size_t, pending=int, at=size_t, code=int, kind=int, width=int)
     cdef inline int _fold(
         self, unsigned char[::1] chars, const unsigned char[::1] spaces, const unsigned char[::1] source,
         size_t start, size_t end,

@@ -12,7 +12,8 @@ from periplus.document import page_rules as rules
 from periplus.model.page import BLOCK_KIND_CODES, NO_BLOCKS, POSITION_CODES, BlockKind, Blocks, Position
 
 NEWLINE, SPACE, RETURN, SLASH = b"\n \r/"
-PLAIN, WHITE, MAY_BE_WHITE, GOING_ON = rules.PLAIN, rules.WHITE, rules.MAY_BE_WHITE, rules.GOING_ON
+BEYOND_ASCII = 128
+WHITE, MAY_BE_WHITE, GOING_ON = rules.WHITE, rules.MAY_BE_WHITE, rules.GOING_ON
 SPACES = rules.SPACES
 PARAGRAPH, HEADING, CODE, LINK_KIND, ALT_KIND, TITLE_KIND = map(
     BLOCK_KIND_CODES.__getitem__,
@@ -155,8 +156,11 @@ class Text:
             chars[size] = source[at]
             size += 1
             at += 1
-            while at < end and spaces[source[at]] == PLAIN:
-                chars[size] = source[at]
+            while at < end:
+                code = source[at]
+                if code <= SPACE or code >= BEYOND_ASCII:
+                    break
+                chars[size] = code
                 size += 1
                 at += 1
         self.size, self.pending = size, pending

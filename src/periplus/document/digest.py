@@ -1,4 +1,4 @@
-"""Digests of a page's bytes and words, 16 bytes each.
+"""Digests of a page's bytes and words: 128-bit xxh3, a twentieth of the time of MD5.
 
 Equal body digests: the same bytes. Equal text digests: the same words, regardless of markup and encoding. Equal folded
 digests: the same words except for diacritics and case, for example if a page is also offered in us-ascii.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from hashlib import md5
 
 from xxhash import xxh3_128_digest
 
@@ -40,24 +39,12 @@ def fold_whitespace(text: str) -> str:
 def digests(body: bytes, words: bytes) -> Digests:
     """Computes the digests. body: as received, decompressed.
 
-    words: the text in UTF-8, white space folded; for a page without text, the MD5 of its body is used instead.
+    words: the text in UTF-8, white space folded; for a page without text, its body is used instead.
     """
-    whole = body_digest(body)
+    whole = xxh3_128_digest(body)
     if not words:
-        instead = _digest(body)
-        return Digests(whole, instead, instead)
-    return Digests(whole, _digest(words), _digest(_folding().fold(words)))
-
-
-def body_digest(body: bytes) -> bytes:
-    """Digest of the bytes as received, decompressed. MD5 of 64 kB takes 100 us, this 4; to be sure, compare
-    the bytes.
-    """
-    return xxh3_128_digest(body)
-
-
-def _digest(written: bytes) -> bytes:
-    return md5(written, usedforsecurity=False).digest()
+        return Digests(whole, whole, whole)
+    return Digests(whole, xxh3_128_digest(words), xxh3_128_digest(_folding().fold(words)))
 
 
 @cache

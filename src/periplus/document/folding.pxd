@@ -1,7 +1,7 @@
 cimport cython
 
 cdef int CACHE_CODE_POINTS, WIDEST, LONGER, NO_ENTRY, COPIED_SINGLY
-cdef unsigned long long HIGH_BITS
+cdef unsigned long long HIGH_BITS, FEEDS, ONES
 
 
 cdef class Folding:
@@ -28,14 +28,23 @@ cdef inline Py_ssize_t after_ascii(
 cdef int width_of_space(const unsigned char[::1] written, Py_ssize_t place) except -1
 
 @cython.locals(count=Py_ssize_t, size=Py_ssize_t, block=Py_ssize_t, place=Py_ssize_t, numbers="int[::1]")
-cpdef line_blocks(const unsigned char[::1] kinds, const unsigned char[::1] members, const int[::1] lines)
+cpdef line_blocks(
+    const unsigned char[::1] kinds, const unsigned char[::1] members, const unsigned char[::1] lines,
+    const int[::1] wide
+)
+
+@cython.locals(size=Py_ssize_t, count=Py_ssize_t, word=Py_ssize_t)
+cdef Py_ssize_t line_end(
+    const unsigned char[::1] chars, const unsigned long long[::1] words, Py_ssize_t place
+) except -1
 
 @cython.locals(
     size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, copied=Py_ssize_t, line=Py_ssize_t, begin=Py_ssize_t,
     is_apart=bint, width=int, char=int, output="unsigned char[::1]",
+    chars="const unsigned char[::1]", words="const unsigned long long[::1]",
 )
 cpdef bytes fold_lines(
-    const unsigned char[::1] written, const int[::1] blocks, const unsigned char[::1] kinds, int kind
+    bytes written, const int[::1] blocks, const unsigned char[::1] kinds, int kind
 )
 
 @cython.locals(

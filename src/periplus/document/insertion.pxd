@@ -2,7 +2,7 @@ cimport cython
 
 from periplus.document.nodes cimport Nodes
 
-cdef int DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT
+cdef int DATA, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT
 cdef int INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE, IN_CAPTION
 cdef int IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET, AFTER_FRAMESET
 cdef int AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET
@@ -23,7 +23,7 @@ cdef bint is_table_part(int tag)
 
 
 cdef class Insertion(Nodes):
-    cdef int templates, mode, former, head, form, frameset_ok, quirks, skip_line, reading, reading_tag
+    cdef int templates, mode, former, head, form, frameset_ok, quirks, skip_line
 
     cdef int _reset_mode(self) except -1
     cdef int _leave_early(self) except -1

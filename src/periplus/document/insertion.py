@@ -21,10 +21,9 @@ from periplus.document.tags import (
     bits_of,
     numbers_of,
 )
-from periplus.document.tokens import Tokens
 
 # Tokeniser states, as in `tokens`
-DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(7)
+DATA, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(5)
 # insertion modes
 (INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE) = range(9)
 (IN_CAPTION, IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET, AFTER_FRAMESET) = range(
@@ -66,14 +65,13 @@ def is_table_part(tag: int) -> bool:
 class Insertion(Nodes):
     """The insertion mode, and the handling of start and end tags in each mode."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        super().__init__(tokens)
+    def __init__(self, page: bytes) -> None:
+        super().__init__(page)
         self.templates = 0
         self.mode = self.former = INITIAL  # former: the mode to return to after the text of an element
         self.head = self.form = -1
         self.frameset_ok = 1
         self.quirks = self.skip_line = 0
-        self.reading, self.reading_tag = DATA, 0  # the state requested from the tokeniser
 
     def _reset_mode(self) -> int:
         at = self.depth - 1

@@ -6,12 +6,12 @@ Compiled if there is a C compiler; link_rows.pxd gives the types.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from threading import local
 from typing import TypeAlias, TypeVar
 
-from periplus.document.columns import NumberColumn
+from periplus.document.columns import Names, NumberColumn, stands_at
 from periplus.document.guess import encoding_of
 from periplus.document.page_rules import (
     ANCHOR_CHARS,
@@ -22,6 +22,7 @@ from periplus.document.page_rules import (
     LONG,
     NOFOLLOW,
     PLAIN_IN_FRAGMENTS,
+    SOURCE_IS_LIST,
     SOURCES,
 )
 from periplus.document.reader import Reader
@@ -38,16 +39,20 @@ from periplus.model.page import (
     Position,
 )
 from periplus.model.web import Url
-from periplus.urls.canonical import identity, resolve, scheme_of_href
+from periplus.urls.canonical import identity, resolve, scheme_of_href, url_id
+from periplus.urls.hosts import root_of
 
 ROWS_MOST = 20_000  # distinct rows per page; further links are not recorded
 BAD_ROWS_MOST = 2_000
 BAD_TEXT_CHARS = 2_000  # as the model says
 # Sort key of anchors: document, source, position on the page
 DOCUMENT_SHIFT, RANK_SHIFT, LAST = 32, 24, 1 << 62
-CACHED_CHARS, CACHED_MOST = 300, 16_384  # bounds each of the two caches below to about 10 MB
+CACHED_BYTES, ADDRESSES_MOST = 300, 32_768  # bounds a table of addresses to about 15 MB
+SLASH, BACKSLASH, SPACE = b"/\\ "
+NOTHING, INVALID, UNKNOWN = -1, -2, -3  # instead of the number of a target
 
-KIND_SHIFT, POSITION = 8, 0x7F  # layout of a place: the kind's code, seven bits of the position's code, nofollow
+# Layout of a place: the kind's code, seven bits of the position's code, nofollow
+KIND_SHIFT, POSITION, PLACE_BITS = 8, 0x7F, 16
 
 # For these kinds an empty href is the page itself, and `#x` an anchor in it
 _PAGES = frozenset({LinkKind.ANCHOR, LinkKind.AREA, LinkKind.FORM})
@@ -58,7 +63,9 @@ _CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})
 
 C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _PLAIN_CHARS = bytes(code for code in range(256) if PLAIN_IN_FRAGMENTS[code])
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*")  # relative, but not just a query
+# Heads that depend only on the base's folder, its server or nothing: no query alone, no scheme without slashes
+_FIXED = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*\Z|/(?![/\\\t\n\r])|https?://")
+HTTP, HTTPS = b"http://", b"https://"
 _ANYWHERE = Url("http://localhost/")
 _Element = TypeVar("_Element")
 
@@ -69,8 +76,8 @@ Place: TypeAlias = int
 _CANDIDATE = re.compile(r"[\s,]*([^\s,]\S*)")  # in a srcset: a URL, followed by its width or density
 # For each source, the first source of its tag: links are recorded element by element
 _FIRSTS = {(source.tag, place >= FIRST_SVG_SOURCE): place for place, source in reversed(list(enumerate(SOURCES)))}
-_RANKS = [_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES)]
-_COUNTS = {"remembered": 0}
+RANKS = bytes(_FIRSTS[source.tag, place >= FIRST_SVG_SOURCE] for place, source in enumerate(SOURCES))
+KIND_CODES = bytes(LINK_KIND_CODES[source.kind] for source in SOURCES)
 
 
 def place_of(kind: LinkKind, position: Position, nofollow: bool = False) -> Place:
@@ -82,6 +89,58 @@ def _parts_of(place: Place) -> tuple[LinkKind, Position]:
     return LINK_KINDS[place >> KIND_SHIFT], POSITIONS[place >> 1 & POSITION]
 
 
+class Addresses:
+    """The targets of the heads that a worker has read, numbered: a head that it has read before is not made a text."""
+
+    def __init__(self) -> None:
+        self.folders: dict[str, int] = {}
+        self.heads = Names(4096)  # the owner is the number of the folder that a head is relative to
+        self.targets = NumberColumn(4096)  # of the heads; UNKNOWN for heads that are resolved each time
+        self.numbers: dict[Url, int] = {}
+        self.urls: list[Url] = []
+        self.identities = NumberColumn(4096)  # of the targets: the first with the same identity
+        self.room = 4096
+        self.ids = memoryview(bytearray(8 * self.room)).cast("q")  # of the targets
+
+    def number_of(self, url: Url) -> int:
+        """The number of a target."""
+        known = self.numbers.get(url)
+        if known is not None:
+            return known
+        number = self.numbers[url] = len(self.urls)
+        self.urls.append(url)
+        self.identities.add(number)
+        if number == self.room:
+            self.room *= 2
+            ids = memoryview(bytearray(8 * self.room)).cast("q")
+            ids[:number] = self.ids
+            self.ids = ids
+        self.ids[number] = url_id(url)
+        main = identity(url)
+        if main != url:
+            self.identities.values[number] = self.number_of(main)
+        return number
+
+    def is_full(self) -> bool:
+        """Whether another table must be used for the next page."""
+        return self.heads.count + len(self.urls) + len(self.folders) > ADDRESSES_MOST
+
+    def folder(self, url: str) -> int:
+        """The number of a folder; 0 is for heads with a host."""
+        return self.folders.setdefault(url, len(self.folders) + 1)
+
+
+_THREAD = local()
+
+
+def _addresses() -> Addresses:
+    """The table of this thread. A full table is replaced, which is cheaper than tracking the last use."""
+    found: Addresses | None = getattr(_THREAD, "addresses", None)
+    if found is None or found.is_full():
+        found = _THREAD.addresses = Addresses()
+    return found
+
+
 class GatheredLinks:
     """The rows of one page while they are collected."""
 
@@ -90,12 +149,13 @@ class GatheredLinks:
 
         nofollow: of the whole page. charset: for the queries of links.
         """
+        self.addresses = _addresses()
         self.resolve_against(base)
         self.nofollow = int(nofollow)
         self.charset = charset
-        # by (identity of the target, place); the index of the row in the columns below
-        self.rows: dict[tuple[Url, Place], int] = {}
-        self.targets: list[Url] = []  # first spelling of each
+        # by identity of the target and place; the index of the row in the columns below
+        self.rows: dict[int, int] = {}
+        self.targets = NumberColumn(64)  # first spelling of each
         self.anchors: list[str] = []
         self.orders: list[int] = []  # sort key of the anchors: document, rank and position
         self.fragments: list[str] = []  # of rows with a single head, as in a canonical URL
@@ -134,7 +194,8 @@ class GatheredLinks:
         """Changes the base URL for the following links."""
         self.base = base
         self.folder = Url(base[: base.partition("?")[0].rindex("/") + 1])
-        self.below = targets_below(self.folder)
+        self.folder_number = self.addresses.folder(self.folder)
+        self.root_number = self.addresses.folder(root_of(base))
 
     def add(self, href: str, place: Place, anchor: str = "", at: int = LAST) -> None:
         """Records a link with this href, if it is valid. at: see `add_head`."""
@@ -143,28 +204,23 @@ class GatheredLinks:
         if len(href) > HREF_CHARS:
             self.add_bad(href, place, anchor)
             return
-        try:
-            row = self.add_head(head, place, 1, anchor[:ANCHOR_CHARS], at)
-        except InvalidUrl:
+        written = head.encode("utf-8", "surrogatepass")
+        target = self.target_at(written, 0, len(written), place)
+        if target == INVALID:
             self.add_bad(href, place, anchor)
-            return
-        if fragment and row >= 0:
-            self._add_pieces(row, [(at, fragment)])
+        elif target != NOTHING:
+            row = self.add_row(target, place, 1, anchor[:ANCHOR_CHARS], at)
+            if fragment and row >= 0:
+                self._add_pieces(row, [(at, fragment)])
 
-    def add_head(self, head: str, place: Place, count: int, anchor: str, at: int) -> int:
-        """Records links to a head: a href without surrounding spaces and fragment.
-
-        Returns the row, or -1 if nothing is fetched for it or the limit is reached. Raises InvalidUrl.
+    def add_row(self, target: int, place: Place, count: int, anchor: str, at: int) -> int:
+        """Records links to a target. Returns the row, or -1 if the limit is reached.
 
         at: sort key of the anchor; the first anchor is kept.
         """
-        targets = self.below.get(head)
-        if targets is None:
-            targets = self._targets_of(head, place)
-            if targets is None:
-                return -1
         place |= self.nofollow
-        link = (targets[1], place)
+        link = self.addresses.identities.values[target]
+        link = link << PLACE_BITS | place
         former = self.rows.get(link)
         if former is not None:
             row: int = former
@@ -177,7 +233,7 @@ class GatheredLinks:
             self.bounds_met[f"more than {ROWS_MOST:,} distinct links"] = None
             return -1
         self.rows[link] = row
-        self.targets.append(targets[0])
+        self.targets.add(target)
         self.anchors.append(anchor)
         self.orders.append(at)
         self.fragments.append("")
@@ -185,20 +241,41 @@ class GatheredLinks:
         self.counts.add(count)
         return row
 
-    def _targets_of(self, head: str, place: Place) -> Targets | None:
-        """(target of a href without fragment, its identity); None if nothing is fetched for it."""
+    def target_at(self, chars: bytes | memoryview, start: int, end: int, place: Place) -> int:
+        """The number of the target of a head: a href without surrounding spaces and fragment.
+
+        NOTHING: nothing is fetched for it. INVALID: it is no link.
+        """
+        size = end - start
+        if not size or size > CACHED_BYTES:
+            return self._resolve(_text(chars, start, end), place)
+        folder, addresses = self.folder_number, self.addresses
+        if chars[start] == SLASH and (size == 1 or chars[start + 1] != SLASH):
+            folder = self.root_number
+        elif size > 8 and (stands_at(chars, start, HTTP, 0, 7) or stands_at(chars, start, HTTPS, 0, 8)):
+            folder = 0
+        number = addresses.heads.number(folder, chars, start, end)
+        if number < 0:
+            number = -number
+            addresses.targets.add(UNKNOWN)
+        target = addresses.targets.values[number - 1]
+        if target == UNKNOWN:
+            head = _text(chars, start, end)
+            target = self._resolve(head, place)
+            if _FIXED.match(head) and head[len(head) - 1] > " " and ("?" not in head or (head.isascii() and head.isprintable())):
+                addresses.targets.values[number - 1] = target
+        return target
+
+    def _resolve(self, head: str, place: Place) -> int:
+        """As `target_at`."""
         if not head:
-            return _with_identity(self.base) if place >> KIND_SHIFT in _PAGE_CODES else None
-        is_plain = head.isascii() and head.isprintable()
-        written = head if is_plain else with_query_in(self.charset, head)
-        targets = below(self.folder, written) if len(head) <= CACHED_CHARS else None
-        if targets is None:
+            return self.addresses.number_of(self.base) if place >> KIND_SHIFT in _PAGE_CODES else NOTHING
+        written = head if head.isascii() and head.isprintable() else with_query_in(self.charset, head)
+        try:
             # the `#` protects a trailing space, from which a fragment was cut
-            return _with_identity(resolve(written + "#", self.base)[0])
-        if is_plain:
-            _count_cache_entry()
-            self.below[head] = targets
-        return targets
+            return self.addresses.number_of(resolve(written + "#", self.base)[0])
+        except InvalidUrl:
+            return INVALID
 
     def add_fragments(self, row: int, links: PageLinks, head: int) -> int:
         """Adds the fragments of one of a page's heads to a row."""
@@ -241,17 +318,23 @@ class GatheredLinks:
         for row, pieces in self.pieces.items():
             self.fragments[row] = join_fragments(pieces)
         kinds, positions, nofollow = bytearray(size), bytearray(size), bytearray(size)
+        addresses, targets = self.addresses, list[Url]()
+        held = memoryview(bytearray(8 * size)).cast("q")
+        ids = held
         for row in range(size):
-            place = self.places.values[row]
+            place, target = self.places.values[row], self.targets.values[row]
+            targets.append(addresses.urls[target])
+            ids[row] = addresses.ids[target]
             kinds[row], positions[row], nofollow[row] = place >> KIND_SHIFT, place >> 1 & POSITION, place & 1
         return Links(
-            tuple(self.targets),
+            tuple(targets),
             bytes(kinds),
             bytes(positions),
             tuple(self.anchors),
             bytes(nofollow),
             tuple(self.fragments),
             self.counts.narrow(0, 0, 1, 0, -1),
+            held.toreadonly(),
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:
@@ -271,48 +354,58 @@ class PageLinks:
         self.page = page
         self.first = rows.next_document()
         self.first <<= DOCUMENT_SHIFT  # as 64 bits in C
-        self.heads, owners, self.counts, self.anchor_places, self.anchors = self.page.links_by_head()
+        self.heads, self.rows = self.page.heads, self.page.head_rows
+        self.anchors = self.page.anchors_by_head()
         self.fragments, self.others = self.page.fragments_by_head()
-        self.parts = list(map(_part, owners))
-        self.by_rank = list(range(len(owners)))
-        if any(owners):  # otherwise all are of the first source and in no landmark
-            self.by_rank.sort(key=list(map(_rank, owners)).__getitem__)
+        self.ranks = bytearray(len(SOURCES))  # 1 for those that have links
+        for link in range(self.heads.count):
+            self.ranks[RANKS[self.heads.owner(link + 1) & 0xFF]] = 1
 
     def add(self, rows: GatheredLinks, first: int, end: int) -> None:
         """Records the links with these ranks, rank by rank."""
         bad = list[tuple[int, int]]()
-        for link in self.by_rank:
-            rank, place, split, is_long = self.parts[link]
-            if rank < first:
-                continue
-            if rank >= end:
-                break
-            order = self.first | rank << RANK_SHIFT | self.anchor_places[link]
-            if split is not None:
-                for text in split(self.heads[link]):
-                    for _ in range(self.counts[link]):
-                        rows.add(text, place, self.anchors[link], order)
-                continue
-            try:
-                row = (
-                    -2
-                    if is_long
-                    else rows.add_head(self.heads[link], place, self.counts[link], self.anchors[link], order)
-                )
-            except InvalidUrl:
-                row = -2
-            if row >= 0:
-                rows.add_fragments(row, self, link)
-            elif row == -2:
-                bad.append((rank, link))
+        for rank in range(first, end):
+            if self.ranks[rank]:
+                self._add_rank(rows, rank, bad)
         if bad:
             self._add_bad(rows, bad)
 
-    def _add_bad(self, rows: GatheredLinks, bad: list[tuple[int, int]]) -> None:
+    def _add_rank(self, rows: GatheredLinks, rank: int, bad: list[tuple[int, int]]) -> int:
+        heads = self.heads
+        for link in range(heads.count):
+            owner = heads.owner(link + 1)
+            source = owner & 0xFF
+            if RANKS[source] != rank:
+                continue
+            place = _place_of_owner(owner)
+            count, order = self.rows.values[link * 2], self.first
+            order |= rank << RANK_SHIFT | self.rows.values[link * 2 + 1]
+            if SOURCE_IS_LIST[source]:
+                for text in split_of_attribute(SOURCES[source].attribute, self.head(link)):
+                    for _ in range(count):
+                        rows.add(text, place, self.anchors[link], order)
+                continue
+            target = INVALID
+            if not owner & LONG:
+                target = rows.target_at(heads.text.chars, heads.start(link + 1), heads.end(link + 1), place)
+            if target == INVALID:
+                bad.append((rank, link))
+            elif target != NOTHING:
+                row = rows.add_row(target, place, count, self.anchors[link], order)
+                if row >= 0:
+                    rows.add_fragments(row, self, link)
+        return 0
+
+    def _add_bad(self, rows: GatheredLinks, bad: list[tuple[int, int]]) -> int:
         """Records invalid links, rank by rank, once per distinct spelling."""
         texts = [(rank, *text, link) for rank, link in bad for text in self.page.fragments_of(link)]
         for _, _, fragment, anchor, link in sorted(texts):
-            rows.add_bad(self.heads[link] + fragment, self.parts[link][1], anchor)
+            rows.add_bad(self.head(link) + fragment, _place_of_owner(self.heads.owner(link + 1)), anchor)
+        return 0
+
+    def head(self, link: int) -> str:
+        """The head of a link as text."""
+        return _text(self.heads.text.chars, self.heads.start(link + 1), self.heads.end(link + 1))
 
     def pieces(self, head: int) -> list[tuple[int, str]]:
         """(position on the page, fragment as written without `#`) of each fragment of a head."""
@@ -337,28 +430,14 @@ def split_of_attribute(name: str, value: str) -> Iterable[str]:
     return of_srcset(value) if name.endswith("srcset") else _of_archive(value) if name == "archive" else (value,)
 
 
-_HOW: list[tuple[LinkKind, Callable[[str], Iterable[str]] | None]] = [
-    (
-        source.kind,
-        of_srcset if source.attribute.endswith("srcset") else _of_archive if source.attribute == "archive" else None,
-    )
-    for source in SOURCES
-]
-"""For each source, the kind of its links, and the function that splits lists of URLs."""
+def _text(chars: bytes | memoryview, start: int, end: int) -> str:
+    return str(chars[start:end], "utf-8", "surrogatepass")
 
 
-@cache
-def _part(owner: int) -> tuple[int, Place, Callable[[str], Iterable[str]] | None, bool]:
-    """For the links of an owner (source, position, rel, length, as numbered by the reader): rank, place, splitting
-    function, and whether they are too long.
-    """
-    source = owner & 0xFF
-    kind, split = _HOW[source]
-    return _RANKS[source], place_of(kind, POSITIONS[owner >> 8 & 7], bool(owner & NOFOLLOW)), split, bool(owner & LONG)
-
-
-def _rank(owner: int) -> int:
-    return _RANKS[owner & 0xFF]
+def _place_of_owner(owner: int) -> Place:
+    """The place of the links of an owner: source, position, rel and length, as numbered by the reader."""
+    place: Place = KIND_CODES[owner & 0xFF] << KIND_SHIFT | (owner >> 8 & 7) << 1 | (owner & NOFOLLOW > 0)
+    return place
 
 
 def with_query_in(charset: str, href: str) -> str:
@@ -382,48 +461,3 @@ def join_fragments(pieces: list[tuple[int, str]]) -> str:
 
 def _place(piece: tuple[int, str]) -> int:
     return piece[0]
-
-
-Targets: TypeAlias = tuple[Url, Url]  # (target of a head, its identity)
-_BELOW: dict[Url, dict[str, Targets]] = {}  # cache of plain heads, by folder: a site's menu is on all its pages
-
-
-def targets_below(folder: Url) -> dict[str, Targets]:
-    """Cached targets of plain heads on pages of that folder."""
-    heads = _BELOW.get(folder)
-    if heads is None:
-        _count_cache_entry()
-        heads = _BELOW[folder] = {}
-    return heads
-
-
-def _count_cache_entry() -> None:
-    """Clears the cache when it is full, which is cheaper than tracking the last use."""
-    _COUNTS["remembered"] += 1
-    if _COUNTS["remembered"] > CACHED_MOST:
-        _BELOW.clear()
-        _COUNTS["remembered"] = 0
-
-
-def below(folder: Url, head: str) -> Targets | None:
-    """As `resolve`, with the target's identity, for heads that depend only on the base's folder; None for others.
-
-    Raises InvalidUrl.
-    """
-    if head[len(head) - 1 :] <= " ":
-        return None
-    if _PLAIN_PATH.fullmatch(head):
-        return _with_identity(resolve(head, folder)[0])
-    if head.startswith("/") and head[1:2] not in ("/", "\\", "\t", "\n", "\r"):
-        return _anywhere(head, Url(folder[: folder.index("/", 8) + 1]))
-    return _anywhere(head, _ANYWHERE) if head.startswith(("http://", "https://")) else None
-
-
-@lru_cache(maxsize=CACHED_MOST)
-def _anywhere(head: str, base: Url) -> Targets:
-    """As `resolve`, with the target's identity, for heads with the same meaning in each folder of a host."""
-    return _with_identity(resolve(head, base)[0])
-
-
-def _with_identity(target: Url) -> Targets:
-    return target, identity(target)

@@ -18,19 +18,19 @@ cdef const int[::1] KINDS, BEGINS, TAG_MARKS, NAME_MARKS
 cpdef list heads(PageTree tree)
 @cython.locals(
     of_rows="const short[::1]", rows=list, tags="const int[::1]", parents="const int[::1]", counts="const int[::1]",
-    attributes="const int[::1]", names="const int[::1]", around="int[::1]", node=int, tag=int, parent=int, marks=int,
-    inherited=int, row=int,
+    attributes="const int[::1]", names="const int[::1]", around="int[::1]", node=size_t, tag=int, parent=int, marks=int,
+    inherited=int, row=size_t,
 )
 cpdef list marked_nodes(PageTree tree)
 @cython.locals(
     names="const int[::1]", starts="const int[::1]", ends="const int[::1]", chars="const unsigned char[::1]",
-    rows="short[::1]", earlier="int[::1]", together=int, row=int, kind=int, start=int, end=int, marks=int, at=int,
-    slot=int, first=int, node=int, tags="const int[::1]",
+    rows="short[::1]", earlier="int[::1]", together=int, row=size_t, kind=int, start=size_t, end=size_t, marks=int,
+    at=size_t, slot=size_t, first=size_t, node=size_t, tags="const int[::1]",
 )
 cdef short[::1] _of_rows(PageTree tree)
 @cython.locals(at=int)
 cdef int _of_id(const unsigned char[::1] chars, int start, int end) except -1
-@cython.locals(marks=int, at=int, first=int, word=int, place=int, on=int)
+@cython.locals(marks=int, at=size_t, first=int, word=int, place=size_t, on=size_t)
 cdef int _of_name(const unsigned char[::1] chars, int start, int end) except -1
 @cython.locals(names="const int[::1]", row=int, rows=list)
 cpdef list item_types(PageTree tree)

@@ -2,16 +2,14 @@ cimport cython
 
 from periplus.document.tokens cimport Tokens
 
-cdef int DEEPEST, ROOM, MOST_MERGE_ATTRIBUTES, LEAST_REOPEN_LIMIT, NOWHERE, COLUMNS, STACKS, APART, ELEMENTS
+cdef int DEEPEST, ROOM, MOST_MERGE_ATTRIBUTES, LEAST_REOPEN_LIMIT, COLUMNS, STACKS, APART, ELEMENTS
 cdef int A, ANNOTATION, MALIGNMARK, MGLYPH, P, SVG, TABLE, TEMPLATE
 cdef int SPECIAL, SCOPE, IN_BUTTON, IMPLIED, FOSTERING, LOOSE, STRANGE, TEXT_SIDE, HTML_SIDE
 cdef int[::1] FLAGS, SVG_FLAGS, MATH_FLAGS, SVG_NUMBERS
 
 
-cdef class Nodes:
-    cdef Tokens tokens
-    cdef int room, count, depth, listed, floor, budget, before, fostering
-    cdef int first, attrs, closing, place
+cdef class Nodes(Tokens):
+    cdef int node_room, count, depth, listed, budget, before, fostering
     cdef int[::1] cells, stacks, template_modes
     cdef int[::1] tags, parents, firsts, nexts, starts, ends, attributes, counts, offsets, lasts, backs
     cdef int[::1] stack, open_tags, open_flags, formats, format_prints
@@ -21,14 +19,21 @@ cdef class Nodes:
     cdef int _part(self) except -1
     @cython.locals(cells="int[::1]", spaces="unsigned char[::1]", room=int, column=int, start=int)
     cdef int _grow(self) except -1
-    cdef inline int _attach(self, int node, int parent, int before) except -1
+    @cython.locals(last=int)
+    cdef inline int _attach(self, size_t node, size_t parent, int before) except -1
     cdef int _detach(self, int node) except -1
+    @cython.locals(node=size_t)
     cdef inline int _new(self, int tag) except -1
+    @cython.locals(node=size_t, top=size_t)
     cdef inline int _add(self, int tag) except -1
     cdef int _foster_parent(self) except -1
+    @cython.locals(node=size_t)
     cdef inline int _insert_text(self, int start, int end) except -1
+    @cython.locals(at=size_t)
     cdef inline int _push(self, int node, int tag, int flags) except -1
+    @cython.locals(node=size_t)
     cdef inline int _open(self, int tag, int first, int count) except -1
+    @cython.locals(node=size_t)
     cdef inline int _insert(self, int tag) except -1
     cdef int _insert_leaf(self, int tag) except -1
     @cython.locals(number=int, flags=int)

@@ -30,7 +30,6 @@ from periplus.document.tokens import Tokens
 
 MOST_MERGE_ATTRIBUTES: Final = 512  # attributes that <html> and <body> can gather from further tags
 LEAST_REOPEN_LIMIT: Final = 10_000  # limit on reopened formatting elements; plus one per two characters of the page
-NOWHERE: Final = 1 << 30
 COLUMNS: Final = 11  # of four bytes each
 STACKS: Final = 6
 APART: Final = ROOM + 16  # a power of two would map the tops of all stacks to the same cache line
@@ -44,19 +43,19 @@ ELEMENTS: int = len(TAGS)
 FLAGS, SVG_FLAGS, MATH_FLAGS, SVG_NUMBERS = FLAGS_OF, SVG_FLAGS_OF, MATH_FLAGS_OF, SVG_TAGS
 
 
-class Nodes:
+class Nodes(Tokens):
     """A page's nodes as columns (see `tree.PageTree`), and the open ones.
 
     On the stack an HTML element is stored as the number of its name, an SVG or MathML element as the negative number.
     """
 
-    def __init__(self, tokens: Tokens) -> None:
-        size = len(tokens.page)
-        self.tokens = tokens
-        self.room = (size >> 4) + 256  # half of the real pages, in the manuals tried, have more nodes
+    def __init__(self, page: bytes) -> None:
+        super().__init__(page)
+        size = len(page)
+        self.node_room = (size >> 4) + 256  # half of the real pages, in the manuals tried, have more nodes
         # one buffer for many columns: creating a Python buffer takes half a microsecond, a slice in C nothing
-        self.cells = memoryview(bytearray(4 * COLUMNS * self.room)).cast("i")
-        self.spaces = memoryview(bytearray(self.room))
+        self.cells = memoryview(bytearray(4 * COLUMNS * self.node_room)).cast("i")
+        self.spaces = memoryview(bytearray(self.node_room))
         self._part()
         self.count = 1
         self.parents[0] = self.firsts[0] = self.nexts[0] = self.lasts[0] = self.backs[0] = -1
@@ -66,15 +65,13 @@ class Nodes:
         self.format_prints, self.template_modes = self.stacks[4 * APART :][:ROOM], self.stacks[5 * APART :][:ROOM]
         self.depth = 1  # the document is at the bottom of the stack
         self.listed = 0
-        self.floor = NOWHERE  # the place on the stack of the first SVG or MathML element
         self.budget = (size >> 1) + LEAST_REOPEN_LIMIT
         self.before = -1
         self.fostering = 0
-        self.first = self.attrs = self.closing = self.place = 0  # of the current tag
 
     def _part(self) -> int:
         """Divides the cells into columns."""
-        cells, room = self.cells, self.room
+        cells, room = self.cells, self.node_room
         self.tags = cells[:room]
         self.parents = cells[room : 2 * room]
         self.firsts = cells[2 * room : 3 * room]
@@ -89,14 +86,14 @@ class Nodes:
         return 0
 
     def _grow(self) -> int:
-        room = self.room
+        room = self.node_room
         cells = memoryview(bytearray(8 * COLUMNS * room)).cast("i")
         for column in range(COLUMNS):
             start = column * room
             cells[2 * start : 2 * start + room] = self.cells[start : start + room]
         spaces = memoryview(bytearray(2 * room))
         spaces[:room] = self.spaces
-        self.cells, self.spaces, self.room = cells, spaces, 2 * room
+        self.cells, self.spaces, self.node_room = cells, spaces, 2 * room
         return self._part()
 
     def _attach(self, node: int, parent: int, before: int) -> int:
@@ -133,7 +130,7 @@ class Nodes:
 
     def _new(self, tag: int) -> int:
         node = self.count
-        if node == self.room:
+        if node == self.node_room:
             self._grow()
         self.tags[node] = tag
         self.firsts[node] = -1
@@ -182,8 +179,6 @@ class Nodes:
         self.open_tags[at] = tag
         self.open_flags[at] = flags
         self.depth = at + 1
-        if self.floor >= at:
-            self.floor = at if flags & STRANGE else NOWHERE
         return 0
 
     def _open(self, tag: int, first: int, count: int) -> int:
@@ -216,7 +211,7 @@ class Nodes:
             elif tag == ANNOTATION and self._value("encoding").lower() in (b"text/html", b"application/xhtml+xml"):
                 flags |= HTML_SIDE
         if self.attrs:
-            self.tokens.adjust_names(self.first, self.attrs, SVG_NAMES if space == 1 else MATH_NAMES)
+            self.adjust_names(self.first, self.attrs, SVG_NAMES if space == 1 else MATH_NAMES)
         node = self._add(number)
         self.attributes[node], self.counts[node], self.offsets[node] = self.first, self.attrs, self.place
         self.spaces[node] = space
@@ -228,18 +223,16 @@ class Nodes:
         """An attribute of the current tag."""
         number = ATTRIBUTE_NUMBERS[name]
         for row in range(self.first, self.first + self.attrs):
-            if self.tokens.names[row] == number:
-                return bytes(self.tokens.chars[self.tokens.value_starts[row] : self.tokens.value_ends[row]])
+            if self.names[row] == number:
+                return bytes(self.chars[self.value_starts[row] : self.value_ends[row]])
         return b""
 
     def _merge(self, node: int) -> int:
         """Adds the attributes of the current tag that the element does not have yet."""
         if self.attrs and self.counts[node] < MOST_MERGE_ATTRIBUTES:
-            before = self.tokens.rows
-            self.attributes[node] = self.tokens.merge_rows(
-                self.attributes[node], self.counts[node], self.first, self.attrs
-            )
-            self.counts[node] = self.tokens.rows - before
+            before = self.rows
+            self.attributes[node] = self.merge_rows(self.attributes[node], self.counts[node], self.first, self.attrs)
+            self.counts[node] = self.rows - before
         return 0
 
     # --- the stack
@@ -327,7 +320,7 @@ class Nodes:
 
     def _has_style(self) -> bool:
         return any(
-            self.tokens.names[row] in (ATTRIBUTE_NUMBERS["color"], ATTRIBUTE_NUMBERS["face"], ATTRIBUTE_NUMBERS["size"])
+            self.names[row] in (ATTRIBUTE_NUMBERS["color"], ATTRIBUTE_NUMBERS["face"], ATTRIBUTE_NUMBERS["size"])
             for row in range(self.first, self.first + self.attrs)
         )
 
@@ -337,9 +330,9 @@ class Nodes:
         """A hash that is equal for elements with the same tag and attributes."""
         total = self.counts[node]
         for row in range(self.attributes[node], self.attributes[node] + self.counts[node]):
-            value = self.tokens.names[row] + 1
-            for at in range(self.tokens.value_starts[row], self.tokens.value_ends[row]):
-                value = (value * 31 + self.tokens.chars[at] + 1) & 0x3FFFFFFF
+            value = self.names[row] + 1
+            for at in range(self.value_starts[row], self.value_ends[row]):
+                value = (value * 31 + self.chars[at] + 1) & 0x3FFFFFFF
             total = (total + value * value) & 0x3FFFFFFF
         return total
 
@@ -539,7 +532,6 @@ class Nodes:
             self.open_tags[place] = self.open_tags[place + 1]
             self.open_flags[place] = self.open_flags[place + 1]
             place += 1
-        self.floor = min(self.floor, self.depth)
         return 0
 
     def _stack_at(self, place: int, node: int, flags: int) -> int:

@@ -47,21 +47,21 @@ cdef class Reader:
     @cython.locals(cells=NumberColumn)
     cdef int _take(self, PageTree tree) except -1
     @cython.locals(
-        node=int, tag=int, tags="const int[::1]", children="const int[::1]", nexts="const int[::1]",
+        step=int, node=size_t, tag=int, tags="const int[::1]", children="const int[::1]", nexts="const int[::1]",
         parents="const int[::1]", starts="const int[::1]", ends="const int[::1]",
     )
     cpdef Reader read(self)
     cdef inline int _text(self, int start, int end) except -1
-    @cython.locals(properties=int, general=int, saved=int, ends=int)
-    cdef int _open(self, int node, int tag) except -1
-    @cython.locals(stack=NumberColumn, blocks=BlockColumns, row=int)
+    @cython.locals(properties=int, general=int, saved=size_t, ends=int)
+    cdef int _open(self, size_t node, size_t tag) except -1
+    @cython.locals(stack=NumberColumn, blocks=BlockColumns, row=size_t)
     cdef int _save(self, int node) except -1
-    @cython.locals(row=int, stack=NumberColumn, blocks=BlockColumns, ends=int)
+    @cython.locals(row=size_t, stack=NumberColumn, blocks=BlockColumns, ends=int)
     cdef int _close(self, int node) except -1
-    @cython.locals(general=int, first=int, row=int, name=int, slot=int, start=int, size=int)
-    cdef int _find_attributes(self, int node) except -1
-    @cython.locals(row=int)
-    cdef inline int _has(self, int slot) except -1
+    @cython.locals(general=int, first=size_t, row=size_t, name=cython.uint, slot=size_t, start=size_t, size=int)
+    cdef int _find_attributes(self, size_t node) except -1
+    @cython.locals(row=size_t)
+    cdef inline int _has(self, size_t slot) except -1
     @cython.locals(row=int)
     cdef bytes _value(self, int slot)
     @cython.locals(landmark=int)
@@ -105,7 +105,7 @@ cdef class Reader:
     )
     cdef int _end_words(self, int node) except -1
     @cython.locals(rows=NumberColumn, anchors=Text, row=int, start=int, end=int)
-    cpdef tuple links_by_head(self)
+    cpdef list anchors_by_head(self)
     @cython.locals(starts=NumberColumn, last=int)
     cdef (int, int) _ends_of_anchor(self, int anchor)
     @cython.locals(

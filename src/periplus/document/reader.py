@@ -119,24 +119,26 @@ class Reader:
         """Walks the tree; returns itself."""
         tags, children, nexts, parents = self.tags, self.children, self.nexts, self.parents
         starts, ends = self.starts, self.ends
-        node = children[0]
-        while node > 0:
+        step = children[0]
+        while step > 0:
+            node = step
             tag = tags[node]
             if tag == -1:
                 self._text(starts[node], ends[node])
             elif tag > 0:
                 self._open(node, tag)
-                if children[node] >= 0:
-                    node = children[node]
+                step = children[node]
+                if step >= 0:
                     continue
                 self._close(node)
-            while nexts[node] < 0:
+            step = nexts[node]
+            while step < 0:
                 node = parents[node]
-                if node <= 0:
+                if node == 0:
                     self.blocks.finish()
                     return self
                 self._close(node)
-            node = nexts[node]
+                step = nexts[node]
         return self
 
     def _text(self, start: int, end: int) -> int:
@@ -200,8 +202,10 @@ class Reader:
 
     def _close(self, node: int) -> int:
         """Processes the end of an element."""
+        if self.open.size == 0:
+            return 0
         row = self.open.size - OPEN_FIELDS
-        if row < 0 or self.open.values[row] != node:
+        if self.open.values[row] != node:
             return 0
         stack, blocks = self.open, self.blocks
         ends = stack.values[row + OPEN_ENDS]
@@ -591,21 +595,15 @@ class Reader:
             words.size = words.pending = 0
         return 0
 
-    def links_by_head(self) -> tuple[list[str], list[int], list[int], list[int], list[str]]:
-        """(heads, their owners: source, position and rel; counts; indices of their anchors, 0: none; anchor texts)."""
+    def anchors_by_head(self) -> list[str]:
+        """The anchor texts of all heads."""
         rows, anchors = self.head_rows, Text(1024)
         for row in range(1, rows.size, HEAD_FIELDS):
             if rows.values[row]:
                 start, end = self._ends_of_anchor(rows.values[row])
                 anchors.copy(self.anchors.chars, start, end)
             anchors.put(NEWLINE)
-        return (
-            self.heads.text.strings("\0"),
-            self.heads.owners(),
-            rows.narrow(0, 0, HEAD_FIELDS, 0, -1).tolist(),
-            rows.narrow(0, 1, HEAD_FIELDS, 0, -1).tolist(),
-            anchors.strings("\n"),
-        )
+        return anchors.strings("\n")
 
     def _ends_of_anchor(self, anchor: int) -> tuple[int, int]:
         starts, last = self.anchor_starts, self.anchors.size

@@ -1,14 +1,14 @@
 cimport cython
 
-cdef int TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF
-cdef int DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT
-cdef int BATCH, APART, LONGEST_REFERENCE, SLOTS, SHIFT
+cdef int COMMENT, DOCTYPE, NUL, EOF
+cdef int DATA, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT
+cdef int LONGEST_REFERENCE, SLOTS, SHIFT
 cdef unsigned long long SPREAD, MOST
 cdef int WHITE, SLASH, CLOSE, NOTHING, EQUALS
 cdef int ELEMENTS, NAMES, PUBLIC, SYSTEM
 cdef const unsigned char[::1] ENDS, LOWER, FOLD, WORD, KNOWN_LETTERS
-cdef unsigned long long[::1] KNOWN_KEYS
-cdef int[::1] STOPPING, KNOWN_SLOTS, KNOWN_ENDS, KNOWN_SIZES
+cdef unsigned long long[::1] KNOWN_KEYS, NEAR_NAMES
+cdef int[::1] KNOWN_SLOTS, KNOWN_ENDS, KNOWN_SIZES
 cdef dict REFERENCES, WINDOWS_1252
 
 cdef bytes _expansion(bytes name)
@@ -16,42 +16,47 @@ cdef bytes _expansion(bytes name)
 
 cdef class Tokens:
     cdef readonly bytes page
-    cdef readonly int used, rows
+    cdef readonly int used, rows, first, attrs, closing, malformed
     cdef readonly int size
-    cdef int at, room, count, stop, mode, quirks, serial
+    cdef int at, room, serial, place, done
+    cdef public int reading, reading_tag
     cdef readonly unsigned char[::1] chars
-    cdef readonly int[::1] kinds, tags, starts, ends, firsts, counts
     cdef readonly int[::1] names, value_starts, value_ends
-    cdef int[::1] stamps, cells
+    cdef int[::1] stamps
     cdef readonly dict own_tags, own_names
 
-    @cython.locals(row=int)
-    cpdef int run(self, int mode, int tag) except -1
+    @cython.locals(mode=int)
+    cpdef run(self)
+    cpdef int take_text(self, int start, int end, int blank) except -1
+    cpdef int take_start(self, int tag) except -1
+    cpdef int take_end(self, int tag) except -1
+    cpdef int take_other(self, int kind, int start, int end) except -1
+    cpdef int is_foreign(self) except -1
     cpdef adjust_names(self, int first, int count, int[::1] names)
     @cython.locals(row=int)
     cpdef int merge_rows(self, int first, int count, int other, int more) except -1
     @cython.final
-    @cython.locals(at=Py_ssize_t)
-    cdef inline int _put(self, int kind, int tag, int start, int end) except -1
+    @cython.locals(at=size_t)
+    cdef inline int _put_text(self, size_t start, size_t end) except -1
     @cython.final
-    @cython.locals(at=Py_ssize_t)
-    cdef inline int _put_text(self, int start, int end) except -1
-    @cython.final
-    @cython.locals(at=Py_ssize_t, start=int, begin=int, end=int, code=int, following=int)
+    @cython.locals(at=size_t, start=size_t, begin=int, end=size_t, code=cython.uint, following=cython.uint)
     cdef inline int _next(self) except -1
     @cython.final
     cdef int _end_tag(self, int at) except -1
     @cython.final
-    @cython.locals(begin=int, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, stop=int, after=int, tag=int, first=int, closing=int)
-    cdef int _tag(self, int place, Py_ssize_t at, int kind) except -1
+    @cython.locals(begin=size_t, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, stop=int, after=int, tag=int, first=int, closing=int)
+    cdef int _tag(self, int place, size_t at, int ends) except -1
     @cython.final
-    @cython.locals(begin=int, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, name=int, start=int, end=int, odd=int, quote=cython.uchar)
-    cdef int _attribute(self, Py_ssize_t at) except? -1
+    @cython.locals(begin=size_t, value=cython.ulonglong, code=cython.uchar, letter=cython.uchar, name=int, start=size_t, end=size_t, odd=int, quote=cython.uchar)
+    cdef int _attribute(self, size_t at) except? -1
     @cython.final
-    cdef inline int _add(self, int name, int start, int end) except -1
+    cdef inline int _add_attribute(self, int name, int start, int end) except -1
+    @cython.final
+    @cython.locals(slot=size_t, row=cython.ulonglong)
+    cdef inline int _number(self, size_t begin, size_t end, unsigned long long value, size_t slots) except? -1
     @cython.final
     @cython.locals(slot=int, number=int, name=int, at=int)
-    cdef inline int _number(self, int begin, int end, unsigned long long value, int slots) except -1
+    cdef int _far_number(self, int begin, int end, unsigned long long value, int slots) except -1
     @cython.final
     @cython.locals(number=int)
     cdef int _own_number(self, bytes key, int slots) except -1
@@ -61,7 +66,7 @@ cdef class Tokens:
     @cython.locals(start=int, at=int, odd=int, escape=int, code=int, ending=int, end=int)
     cdef int _raw(self, int mode, int tag) except -1
     @cython.locals(at=int)
-    cdef int _put_slice(self, int kind, int start, int end) except -1
+    cdef int _put_slice(self, int is_comment, int start, int end) except -1
     cdef int _bogus(self, int at) except -1
     cdef int _declaration(self, int at) except -1
     cdef int _comment(self, int at) except -1

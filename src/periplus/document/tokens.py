@@ -1,10 +1,9 @@
 # cython: infer_types=True, initializedcheck=False
-"""The tokens of an HTML page: tags with attributes, text, comments, doctypes, as rows of numbers.
+"""The tokens of an HTML page: tags with attributes, text, comments, doctypes.
 
-The tokeniser of the HTML Living Standard (13.2.5), without error reports. It works in batches: `run` reads until the
-rows are full, or until the next token depends on the tree: after a start tag whose content may be raw text, and after
-each tag inside SVG or MathML. All text is a slice of `chars`: the page as UTF-8, a NUL, the replacement character, and
-then rewritten parts. Line ends must be LF. tokens.pxd gives the types in C.
+The tokeniser of the HTML Living Standard (13.2.5), without error reports. A subclass receives each token by a call; it
+sets `reading` if raw text follows. All text is a slice of `chars`: the page as UTF-8, a NUL, the replacement character,
+and then rewritten parts. Line ends must be LF. tokens.pxd gives the types in C.
 """
 
 from __future__ import annotations
@@ -13,12 +12,10 @@ from array import array
 from itertools import accumulate
 from typing import Final
 
-from periplus.document.tags import ATTRIBUTE_NUMBERS, ATTRIBUTES, BITS, FLAGS_OF, TAGS
+from periplus.document.tags import ATTRIBUTE_NUMBERS, ATTRIBUTES, TAGS
 
-TEXT, START, END, COMMENT, DOCTYPE, NUL, EOF = range(1, 8)  # kinds of tokens
-DATA, STEP, FOREIGN, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT = range(7)  # states of `run`
-BATCH: Final = 512  # tokens per batch: their rows fit in the L1 cache
-APART: Final = BATCH + 16  # rows a power of two apart would share cache lines
+COMMENT, DOCTYPE, NUL, EOF = range(4)  # kinds of tokens other than tags and text
+DATA, RCDATA, RAWTEXT, SCRIPT, PLAINTEXT = range(5)  # values of `reading`
 LONGEST_REFERENCE: Final = 33  # length of the longest character name, plus two
 
 WHITE, SLASH, CLOSE, NOTHING, EQUALS = range(1, 6)  # characters that end a name
@@ -28,7 +25,6 @@ LOWER = bytes(range(256)).lower()
 # lower-case letter of a name; 0: the name may end here
 FOLD = bytes(0 if ENDS[code] else LOWER[code] for code in range(256))
 WORD = bytes(code in LETTERS_AND_DIGITS for code in range(256))
-STOPPING = array("i", (flags & (BITS["raw"] | BITS["switch"]) for flags in FLAGS_OF))
 ELEMENTS: int = len(TAGS)
 NAMES: int = len(ATTRIBUTES)
 PUBLIC: int = ATTRIBUTE_NUMBERS["public"]
@@ -69,6 +65,20 @@ KNOWN_SLOTS = _slots(TAGS, 0) + _slots(ATTRIBUTES, ELEMENTS)
 KNOWN_KEYS = array("Q", (key_of(name.encode()) for name in KNOWN_NAMES))
 
 
+def _near_names() -> array[int]:
+    """Per slot: key, and length << 32 | number, of a name of at most eight bytes that stands in its first slot."""
+    rows = array("Q", bytes(32 * SLOTS))
+    for slots, names in ((0, TAGS), (SLOTS, ATTRIBUTES)):
+        for number, name in enumerate(names):
+            slot = slots + (((key_of(name.encode()) * SPREAD) & MOST) >> SHIFT)
+            if len(name) <= 8 and KNOWN_SLOTS[slot] == number + (ELEMENTS if slots else 0):
+                rows[2 * slot : 2 * slot + 2] = array("Q", (key_of(name.encode()), len(name) << 32 | number))
+    return rows
+
+
+NEAR_NAMES = _near_names()
+
+
 def _expansion(name: bytes) -> bytes | None:
     """The expansion of a named character reference, given with its semicolon if it has one; None if unknown."""
     if not REFERENCES:
@@ -79,11 +89,10 @@ def _expansion(name: bytes) -> bytes | None:
 
 
 class Tokens:
-    """A page's tokens, batch by batch, and all of its attributes.
+    """A page's tokens, each given to a method of a subclass, and all of its attributes.
 
-    chars, used: the page and rewritten parts. Per token of a batch: `kinds`; `tags` (element of a tag; whether a text
-    is only white space; whether a doctype triggers quirks mode); `starts`, `ends` (of a text; position of a tag in the
-    page, and whether it ends with `/>`); `firsts`, `counts` of its attributes.
+    chars, used: the page and rewritten parts. Of the current tag or doctype: `first`, `attrs` (its attributes), `place`
+    (position in the page), `closing` (whether it ends with `/>`).
     """
 
     def __init__(self, page: bytes) -> None:
@@ -99,33 +108,45 @@ class Tokens:
         self.value_starts = memoryview(bytearray(4 * room)).cast("i")
         self.value_ends = memoryview(bytearray(4 * room)).cast("i")
         self.room = room
-        self.cells = memoryview(bytearray(4 * 6 * APART)).cast("i")
-        self.kinds, self.tags = self.cells[:BATCH], self.cells[APART:][:BATCH]
-        self.starts, self.ends = self.cells[2 * APART :][:BATCH], self.cells[3 * APART :][:BATCH]
-        self.firsts, self.counts = self.cells[4 * APART :][:BATCH], self.cells[5 * APART :][:BATCH]
-        self.count = 0
-        self.stop = 0
-        self.mode = DATA
-        self.quirks = 0
+        self.reading, self.reading_tag = DATA, 0  # the state requested by the subclass, and the element that it is in
+        self.first = self.attrs = self.closing = self.place = 0
+        self.done = 0
+        self.malformed = 0  # whether the current doctype is
         self.serial = 0
         self.stamps = memoryview(bytearray(4 * (NAMES + 64))).cast("i")
         self.own_tags: dict[bytes, int] = {}
         self.own_names: dict[bytes, int] = {}
 
-    def run(self, mode: int, tag: int) -> int:
-        """Reads the next batch; returns the number of tokens.
+    def run(self) -> None:
+        """Reads the whole page."""
+        while not self.done:
+            if self.reading:
+                mode, self.reading = self.reading, DATA
+                self._raw(mode, self.reading_tag)
+            else:
+                self._next()
 
-        mode: DATA to PLAINTEXT. tag: the element whose text is read.
-        """
-        self.count = 0
-        self.stop = 0
-        self.mode = mode
-        if mode >= RCDATA:
-            self._raw(mode, tag)
-            self.mode = DATA
-        while self.count < BATCH - 4 and not self.stop:
-            self._next()
-        return self.count
+    # --- what a subclass does with tokens
+
+    def take_text(self, start: int, end: int, blank: int) -> int:
+        """blank: whether it is only white space."""
+        return 0
+
+    def take_start(self, tag: int) -> int:
+        """A start tag."""
+        return 0
+
+    def take_end(self, tag: int) -> int:
+        """An end tag."""
+        return 0
+
+    def take_other(self, kind: int, start: int, end: int) -> int:
+        """A comment, doctype (the slice is its name), NUL, or the end of the page."""
+        return 0
+
+    def is_foreign(self) -> int:
+        """Whether the current element is in SVG or MathML, where CDATA sections are allowed."""
+        return 0
 
     def adjust_names(self, first: int, count: int, names: array[int]) -> None:
         """Replaces the names of some attributes with those of SVG or MathML."""
@@ -141,20 +162,11 @@ class Tokens:
         self.serial += 1
         for row in range(first, first + count):
             self.stamps[self.names[row]] = self.serial
-            self._add(self.names[row], self.value_starts[row], self.value_ends[row])
+            self._add_attribute(self.names[row], self.value_starts[row], self.value_ends[row])
         for row in range(other, other + more):
             if self.stamps[self.names[row]] != self.serial:
-                self._add(self.names[row], self.value_starts[row], self.value_ends[row])
+                self._add_attribute(self.names[row], self.value_starts[row], self.value_ends[row])
         return begin
-
-    def _put(self, kind: int, tag: int, start: int, end: int) -> int:
-        at = self.count
-        self.kinds[at] = kind
-        self.tags[at] = tag
-        self.starts[at] = start
-        self.ends[at] = end
-        self.count = at + 1
-        return 0
 
     def _put_text(self, start: int, end: int) -> int:
         if end > start:
@@ -162,7 +174,7 @@ class Tokens:
             if self.chars[at] <= 32:
                 while at < end and ENDS[self.chars[at]] == WHITE:
                     at += 1
-            self._put(TEXT, at == end, start, end)
+            return self.take_text(start, end, at == end)
         return 0
 
     def _next(self) -> int:
@@ -178,7 +190,7 @@ class Tokens:
                 following = self.chars[at + 1]
                 if 97 <= (following | 32) <= 122:
                     self._put_text(start, at)
-                    return self._tag(at, at + 1, START)
+                    return self._tag(at, at + 1, 0)
                 if (following == 47 and self.chars[at + 2] != 0) or (following == 47 and at + 2 < self.size):
                     self._put_text(start, at)
                     return self._end_tag(at)
@@ -200,20 +212,20 @@ class Tokens:
                 self.at = at + 1
                 if at >= self.size:
                     self.at = at
-                    self.stop = 1
-                    return self._put(EOF, 0, at, at)
-                return self._put(NUL, 0, at, at + 1)
+                    self.done = 1
+                    return self.take_other(EOF, at, at)
+                return self.take_other(NUL, at, at + 1)
 
     def _end_tag(self, at: int) -> int:
         following = self.chars[at + 2]
         if 97 <= (following | 32) <= 122:
-            return self._tag(at, at + 2, END)
+            return self._tag(at, at + 2, 1)
         if following == 62:  # </>
             self.at = at + 3
             return 0
         return self._bogus(at + 2)
 
-    def _tag(self, place: int, at: int, kind: int) -> int:
+    def _tag(self, place: int, at: int, ends: int) -> int:
         """Reads a tag from its name on; no token if the page ends within it."""
         begin = at
         value = 0
@@ -247,15 +259,11 @@ class Tokens:
                     return 0
                 at = after
         self.at = at + 1
-        if kind == END:
+        if ends:
             self.rows = first
-        else:
-            self.firsts[self.count] = first
-            self.counts[self.count] = self.rows - first
-        self._put(kind, tag, place, closing)
-        if self.mode != DATA or (kind == START and tag < ELEMENTS and STOPPING[tag]):
-            self.stop = 1
-        return 0
+            return self.take_end(tag)
+        self.first, self.attrs, self.place, self.closing = first, self.rows - first, place, closing
+        return self.take_start(tag)
 
     def _attribute(self, at: int) -> int:
         """Reads an attribute; returns the position after it, -1 if the page ends first."""
@@ -308,10 +316,10 @@ class Tokens:
             if odd:
                 start = self._rewritten(start, end, 2)
                 end = self.used
-            self._add(name, start, end)
+            self._add_attribute(name, start, end)
         return at
 
-    def _add(self, name: int, start: int, end: int) -> int:
+    def _add_attribute(self, name: int, start: int, end: int) -> int:
         """Appends an attribute row."""
         row = self.rows
         if row == self.room:
@@ -327,6 +335,13 @@ class Tokens:
 
     def _number(self, begin: int, end: int, value: int, slots: int) -> int:
         """The number of an element name (slots: 0) or attribute name (slots: SLOTS). value: its key."""
+        slot = 2 * (slots + (((value * SPREAD) & MOST) >> SHIFT))
+        row = NEAR_NAMES[slot + 1]
+        if NEAR_NAMES[slot] == value and row >> 32 == end - begin:
+            return row & 0xFFFF
+        return self._far_number(begin, end, value, slots)
+
+    def _far_number(self, begin: int, end: int, value: int, slots: int) -> int:
         slot = ((value * SPREAD) & MOST) >> SHIFT
         number = KNOWN_SLOTS[slots + slot]
         while number >= 0:
@@ -401,9 +416,9 @@ class Tokens:
         else:
             self._put_text(start, end)
         self.at = at
-        return self._tag(at, at + 2, END) if at < self.size else 0
+        return self._tag(at, at + 2, 1) if at < self.size else 0
 
-    def _put_slice(self, kind: int, start: int, end: int) -> int:
+    def _put_slice(self, is_comment: int, start: int, end: int) -> int:
         """A comment, or text in SVG; each NUL becomes the replacement character."""
         at = start
         while at < end and self.chars[at]:
@@ -411,7 +426,7 @@ class Tokens:
         if at < end:
             start = self._rewritten(start, end, 0)
             end = self.used
-        return self._put(kind, 0, start, end) if kind == COMMENT else self._put_text(start, end)
+        return self.take_other(COMMENT, start, end) if is_comment else self._put_text(start, end)
 
     def _bogus(self, at: int) -> int:
         """A bogus comment: everything up to the next >."""
@@ -419,7 +434,7 @@ class Tokens:
         if end < 0:
             end = self.size
         self.at = min(end + 1, self.size)
-        return self._put_slice(COMMENT, at, end)
+        return self._put_slice(1, at, end)
 
     def _declaration(self, at: int) -> int:
         """A comment, a doctype, or a CDATA section in SVG and MathML."""
@@ -429,20 +444,20 @@ class Tokens:
             return self._comment(at + 4)
         if (self.chars[at + 2] | 32) == 100 and self.page[at + 2 : at + 9].lower() == b"doctype":
             return self._doctype(at + 9)
-        if self.mode == FOREIGN and self.page[at + 2 : at + 9] == b"[CDATA[":
+        if self.page[at + 2 : at + 9] == b"[CDATA[" and self.is_foreign():
             end = self.page.find(b"]]>", at + 9)
             self.at = end + 3 if end >= 0 else self.size
-            return self._put_slice(TEXT, at + 9, end if end >= 0 else self.size)
+            return self._put_slice(0, at + 9, end if end >= 0 else self.size)
         return self._bogus(at + 2)
 
     def _comment(self, at: int) -> int:
         start = at
         if self.chars[at] == 62:  # <!-->
             self.at = at + 1
-            return self._put(COMMENT, 0, at, at)
+            return self.take_other(COMMENT, at, at)
         if self.chars[at] == 45 and self.chars[at + 1] == 62:  # <!--->
             self.at = at + 2
-            return self._put(COMMENT, 0, at, at)
+            return self.take_other(COMMENT, at, at)
         while True:
             at = self.page.find(b"--", at)
             if at < 0:
@@ -451,7 +466,7 @@ class Tokens:
             end += self.chars[end] == 33  # --!>
             if self.chars[end] == 62:
                 self.at = end + 1
-                return self._put_slice(COMMENT, start, at)
+                return self._put_slice(1, start, at)
             at += 1
         self.at = self.size
         end = self.size
@@ -459,7 +474,7 @@ class Tokens:
             if self.page[start:].endswith(tail):
                 end -= len(tail)
                 break
-        return self._put_slice(COMMENT, start, end)
+        return self._put_slice(1, start, end)
 
     def _after_white(self, at: int) -> int:
         while ENDS[self.chars[at]] == WHITE:
@@ -469,7 +484,7 @@ class Tokens:
     def _doctype(self, at: int) -> int:
         """Reads a doctype: its name is the token's text, its identifiers are attributes."""
         first = self.rows
-        self.quirks = 0
+        self.malformed = 0
         begin = at = self._after_white(at)
         while at < self.size and self.chars[at] != 62 and ENDS[self.chars[at]] != WHITE:
             at += 1
@@ -477,40 +492,38 @@ class Tokens:
         end = self.used
         at = self._after_white(at)
         if at == begin or at >= self.size:
-            self.quirks = 1
+            self.malformed = 1
         elif self.chars[at] != 62:
             keyword = self.page[at : at + 6].lower()
             if keyword == b"public":
                 at = self._identifier(self._after_white(at + 6), PUBLIC)
-                if not self.quirks and self.chars[at] != 62:
+                if not self.malformed and self.chars[at] != 62:
                     at = self._identifier(at, SYSTEM)
             elif keyword == b"system":
                 at = self._identifier(self._after_white(at + 6), SYSTEM)
             else:
-                self.quirks = 1
+                self.malformed = 1
         at = self.page.find(b">", at)
         self.at = at + 1 if at >= 0 else self.size
-        self._put(DOCTYPE, self.quirks, start, end)
-        self.firsts[self.count - 1] = first
-        self.counts[self.count - 1] = self.rows - first
-        return 0
+        self.first, self.attrs = first, self.rows - first
+        return self.take_other(DOCTYPE, start, end)
 
     def _identifier(self, at: int, name: int) -> int:
-        """Reads a quoted identifier of a doctype and white space; sets `quirks` if it is malformed."""
+        """Reads a quoted identifier of a doctype and white space; sets `malformed`."""
         quote = self.chars[at]
         if quote not in {34, 39}:
-            self.quirks = 1
+            self.malformed = 1
             return at
         start = at = at + 1
         while at < self.size and self.chars[at] != quote and self.chars[at] != 62:
             at += 1
         begin = self._rewritten(start, at, 0)
-        self._add(name, begin, self.used)
+        self._add_attribute(name, begin, self.used)
         if self.chars[at] != quote:
-            self.quirks = 1
+            self.malformed = 1
             return at
         at = self._after_white(at + 1)
-        self.quirks |= at >= self.size
+        self.malformed |= at >= self.size
         return at
 
     def _append(self, code: int) -> int:

@@ -1,14 +1,13 @@
 cimport cython
 
 from periplus.document.insertion cimport Insertion
-from periplus.document.tokens cimport Tokens
 
-cdef int T_TEXT, T_START, T_END, T_COMMENT, T_DOCTYPE, T_NUL, T_EOF
-cdef int DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT
+cdef int T_COMMENT, T_DOCTYPE, T_NUL
 cdef int INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE, IN_CAPTION
 cdef int IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET, AFTER_FRAMESET
 cdef int AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET
-cdef int COLGROUP, HTML, TEMPLATE
+cdef int COLGROUP, HTML, TEMPLATE, ELEMENTS, DEEPEST
+cdef const unsigned char[::1] CLOSES
 cdef int STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING
 
 
@@ -22,20 +21,23 @@ cdef class PageTree:
     cdef readonly int[::1] attribute_names, value_starts, value_ends
     cdef readonly tuple own_names, own_attribute_names
 
-    @cython.locals(tokens=Tokens, count=int, rows=int)
+    @cython.locals(count=int, rows=int)
     cdef int _take(self, _Builder builder) except -1
 
 
-@cython.final
 cdef class _Builder(Insertion):
     cdef list pending
-    cdef int done
 
-    @cython.locals(at=int, reading=int)
-    cpdef build(self)
-    @cython.locals(kind=int, start=int, end=int, tokens=Tokens)
-    cdef int _read_token(self, int at) except -1
+    cpdef int take_text(self, int start, int end, int blank) except -1
+    @cython.locals(top=size_t)
+    cpdef int take_start(self, int tag) except -1
+    @cython.locals(top=size_t)
+    cpdef int take_end(self, int tag) except -1
+    cpdef int take_other(self, int kind, int start, int end) except -1
+    cpdef int is_foreign(self) except -1
+    @cython.final
     cdef int _text(self, int start, int end, int blank) except -1
+    @cython.final
     cdef inline int _text_in_body(self, int start, int end, int blank) except -1
     cdef int _foster_text(self, int start, int end, int blank) except -1
     @cython.locals(pending=list)
@@ -43,7 +45,12 @@ cdef class _Builder(Insertion):
     cdef int _white_end(self, int start, int end) except -1
     cdef int _text_white(self, int start, int end) except -1
     cdef int _text_early(self, int start, int end, int blank) except -1
+    @cython.final
     cdef int _nul(self) except -1
-    cdef int _comment(self, int start, int end) except -1
-    cdef int _doctype(self, int start, int end, int first, int count, int quirks) except -1
+    @cython.final
+    cdef int _insert_comment(self, int start, int end) except -1
+    @cython.final
+    @cython.locals(first=int, count=int)
+    cdef int _insert_doctype(self, int start, int end) except -1
+    @cython.final
     cdef int _end_of_page(self) except -1

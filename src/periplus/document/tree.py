@@ -13,27 +13,35 @@ from periplus.document.tags import (
     ATTRIBUTE_NUMBERS,
     ATTRIBUTES,
     BITS,
+    DEEPEST,
+    END_GROUPS,
+    END_OF,
     FOREIGN,
     HTML_POINT,
+    START_GROUPS,
+    START_OF,
     TAG_NUMBERS,
     TAGS,
     TEXT_POINT,
     is_quirky,
     numbers_of,
 )
-from periplus.document.tokens import Tokens
 
 __all__ = ["ATTRIBUTES", "ATTRIBUTE_NUMBERS", "COMMENT", "DOCTYPE", "TAGS", "TAG_NUMBERS", "TEXT", "PageTree", "parse"]
 
 TEXT, COMMENT, DOCTYPE = -1, -2, -3  # kinds of nodes other than elements
 
-# Kinds of tokens and tokeniser states, as in `tokens`; insertion modes, as in `insertion`
-T_TEXT, T_START, T_END, T_COMMENT, T_DOCTYPE, T_NUL, T_EOF = range(1, 8)
-DATA, STEP, IN_FOREIGN, RCDATA, RAWTEXT, SCRIPT_DATA, PLAINTEXT = range(7)
+# Kinds of tokens, as in `tokens`; insertion modes, as in `insertion`
+T_COMMENT, T_DOCTYPE, T_NUL = range(3)
 (INITIAL, BEFORE_HTML, BEFORE_HEAD, IN_HEAD, IN_NOSCRIPT, AFTER_HEAD, IN_BODY, IN_TEXT, IN_TABLE) = range(9)
 (IN_CAPTION, IN_COLUMNS, IN_TABLE_BODY, IN_ROW, IN_CELL, IN_TEMPLATE, AFTER_BODY, IN_FRAMESET) = range(9, 17)
 AFTER_FRAMESET, AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET = range(17, 20)
 COLGROUP, HTML, TEMPLATE = numbers_of("colgroup html template")
+# Per element: whether its end tag, in a body or a cell, just closes it if it is the current element
+_CLOSING = {[*END_GROUPS].index(group) for group in ("other", "block", "p", "li", "dd", "heading")}
+_TABLE = {[*START_GROUPS].index(group) for group in ("table", "part")}
+CLOSES = bytes(end in _CLOSING and start not in _TABLE for start, end in zip(START_OF, END_OF, strict=True))
+ELEMENTS = len(TAGS)
 STRANGE, TEXT_SIDE, HTML_SIDE, FOSTERING = FOREIGN, TEXT_POINT, HTML_POINT, BITS["fostering"]
 
 
@@ -54,16 +62,16 @@ class PageTree:
 
     def _take(self, builder: _Builder) -> int:
         """Takes the columns, cut to their length."""
-        tokens, count, rows = builder.tokens, builder.count, builder.tokens.rows
-        self.chars, self.spaces = tokens.chars[: tokens.used], builder.spaces[:count]
+        count, rows = builder.count, builder.rows
+        self.chars, self.spaces = builder.chars[: builder.used], builder.spaces[:count]
         self.tags, self.parents = builder.tags[:count], builder.parents[:count]
         self.firsts, self.nexts = builder.firsts[:count], builder.nexts[:count]
         self.starts, self.ends = builder.starts[:count], builder.ends[:count]
         self.attributes, self.attribute_counts = builder.attributes[:count], builder.counts[:count]
         self.offsets = builder.offsets[:count]
-        self.attribute_names = tokens.names[:rows]
-        self.value_starts, self.value_ends = tokens.value_starts[:rows], tokens.value_ends[:rows]
-        self.own_names, self.own_attribute_names = _names(tokens.own_tags), _names(tokens.own_names)
+        self.attribute_names = builder.names[:rows]
+        self.value_starts, self.value_ends = builder.value_starts[:rows], builder.value_ends[:rows]
+        self.own_names, self.own_attribute_names = _names(builder.own_tags), _names(builder.own_names)
         return 0
 
 
@@ -71,8 +79,8 @@ def parse(page: bytes) -> PageTree:
     """The tree of a page in UTF-8. Total."""
     if b"\r" in page:
         page = page.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    builder = _Builder(Tokens(page))
-    builder.build()
+    builder = _Builder(page)
+    builder.run()
     return PageTree(builder)
 
 
@@ -83,53 +91,68 @@ def _names(own: dict[bytes, int]) -> tuple[str, ...]:
 class _Builder(Insertion):
     """Dispatches the tokens: tags to the insertion modes; text, comments and doctypes are handled here."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        super().__init__(tokens)
+    def __init__(self, page: bytes) -> None:
+        super().__init__(page)
         # text in a table, until it is known whether it is only white space
         self.pending: list[tuple[int, int, int]] = []
-        self.done = 0
 
-    def build(self) -> None:
-        """Processes all tokens."""
-        while not self.done:
-            reading = self.reading
-            self.reading = DATA
-            if reading == DATA and self.floor < self.depth:
-                reading = IN_FOREIGN if self.open_flags[self.depth - 1] & STRANGE else STEP
-            for at in range(self.tokens.run(reading, self.reading_tag)):
-                self._read_token(at)
+    def take_text(self, start: int, end: int, blank: int) -> int:
+        """Inserts a text."""
+        if self.skip_line:
+            self.skip_line = 0
+            start += self.chars[start] == 10
+            if start == end:
+                return 0
+        if self.mode == IN_BODY and not self.listed and not self.open_flags[self.depth - 1] & STRANGE:
+            self.frameset_ok &= blank
+            return self._insert_text(start, end)
+        return self._text(start, end, blank)
 
-    def _read_token(self, at: int) -> int:
-        tokens = self.tokens
-        kind, start, end = tokens.kinds[at], tokens.starts[at], tokens.ends[at]
-        if kind == T_TEXT:
-            if self.skip_line:
-                self.skip_line = 0
-                start += tokens.chars[start] == 10
-                if start == end:
-                    return 0
-            return self._text(start, end, tokens.tags[at])
+    def take_start(self, tag: int) -> int:
+        """Processes a start tag."""
         self.skip_line = 0
-        if self.pending and kind != T_NUL:
+        if self.pending:
             self._flush()
-        if kind == T_START:
-            self.first, self.attrs = tokens.firsts[at], tokens.counts[at]
-            self.closing, self.place = end, start
-            return self._start(tokens.tags[at])
-        if kind == T_END:
-            return self._end(tokens.tags[at])
-        if kind == T_COMMENT:
-            return self._comment(start, end)
-        if kind == T_DOCTYPE:
-            if self.mode == INITIAL:
-                self._doctype(start, end, tokens.firsts[at], tokens.counts[at], tokens.tags[at])
+        top = self.depth - 1
+        if self.mode == IN_BODY and top < DEEPEST - 1 and not self.open_flags[top] & STRANGE:
+            return self._start_in_body(tag)
+        return self._start(tag)
+
+    def take_end(self, tag: int) -> int:
+        """Processes an end tag."""
+        self.skip_line = 0
+        if self.pending:
+            self._flush()
+        top = self.depth - 1
+        if (
+            self.open_tags[top] == tag
+            and (self.mode in (IN_BODY, IN_CELL))
+            and top > 1
+            and tag < ELEMENTS
+            and CLOSES[tag]
+        ):
+            self.depth = top
             return 0
+        return self._end(tag)
+
+    def take_other(self, kind: int, start: int, end: int) -> int:
+        """Processes a comment, a doctype, a NUL, or the end of the page."""
+        self.skip_line = 0
         if kind == T_NUL:
             return self._nul()
+        if self.pending:
+            self._flush()
+        if kind == T_COMMENT:
+            return self._insert_comment(start, end)
+        if kind == T_DOCTYPE:
+            return self._insert_doctype(start, end) if self.mode == INITIAL else 0
         while self._end_of_page():
             pass
-        self.done = 1
         return 0
+
+    def is_foreign(self) -> int:
+        """Whether the current element is in SVG or MathML."""
+        return self.open_flags[self.depth - 1] & STRANGE
 
     def _text(self, start: int, end: int, blank: int) -> int:
         mode = self.mode
@@ -179,7 +202,7 @@ class _Builder(Insertion):
                 self._foster_text(start, end, white)
 
     def _white_end(self, start: int, end: int) -> int:
-        while start < end and self.tokens.chars[start] in (9, 10, 12, 13, 32):
+        while start < end and self.chars[start] in (9, 10, 12, 13, 32):
             start += 1
         return start
 
@@ -209,14 +232,14 @@ class _Builder(Insertion):
         """A NUL is dropped in HTML, and replaced in SVG and MathML."""
         flags = self.open_flags[self.depth - 1]
         if flags & STRANGE and not flags & (TEXT_SIDE | HTML_SIDE):
-            return self._insert_text(self.tokens.size + 1, self.tokens.size + 4)
+            return self._insert_text(self.size + 1, self.size + 4)
         while self.mode <= AFTER_HEAD:
             self._leave_early()
         if self.mode in (AFTER_BODY, AFTER_AFTER_BODY):
             self.mode = IN_BODY
         return 0
 
-    def _comment(self, start: int, end: int) -> int:
+    def _insert_comment(self, start: int, end: int) -> int:
         mode = self.mode
         if mode in (INITIAL, BEFORE_HTML, AFTER_AFTER_BODY, AFTER_AFTER_FRAMESET):
             node = self._new(-2)
@@ -230,20 +253,18 @@ class _Builder(Insertion):
         self.ends[node] = end
         return 0
 
-    def _doctype(self, start: int, end: int, first: int, count: int, quirks: int) -> int:
+    def _insert_doctype(self, start: int, end: int) -> int:
         node = self._new(-3)
         self._attach(node, 0, -1)
+        first, count = self.first, self.attrs
         self.starts[node], self.ends[node], self.attributes[node], self.counts[node] = start, end, first, count
-        self.first, self.attrs = first, count
         values = {
-            self.tokens.names[row]: bytes(
-                self.tokens.chars[self.tokens.value_starts[row] : self.tokens.value_ends[row]]
-            )
+            self.names[row]: bytes(self.chars[self.value_starts[row] : self.value_ends[row]])
             for row in range(first, first + count)
         }
         public, system = (values.get(ATTRIBUTE_NUMBERS[name]) for name in ("public", "system"))
         texts = [None if value is None else value.decode("utf-8", "replace") for value in (public, system)]
-        self.quirks = quirks or is_quirky(bytes(self.tokens.chars[start:end]).decode("utf-8", "replace"), *texts)
+        self.quirks = self.malformed or is_quirky(bytes(self.chars[start:end]).decode("utf-8", "replace"), *texts)
         self.mode = BEFORE_HTML
         return 0
 

@@ -121,8 +121,7 @@ class StoredRobots:
     expires: float
 
 
-@frozen
-class Candidate:
+class Candidate(NamedTuple):
     """A discovered URL. reason: WAITING if it should be fetched, else why not."""
 
     url: Url

@@ -203,6 +203,7 @@ class Links(Columns[Link]):
     nofollow: bytes = b""  # 0 or 1
     fragments: tuple[str, ...] = ()  # fragments of each link, separated by spaces
     times: memoryview[int] = _NO_NUMBERS
+    ids: memoryview[int] = _NO_NUMBERS  # of the targets; empty if not computed
 
     @classmethod
     def of(cls, rows: Iterable[Link]) -> Links:
@@ -472,12 +473,9 @@ NO_BLOCKS = Blocks()
 
 @frozen
 class Digests:
-    """Digests of 16 bytes each.
+    """128-bit xxh3 of each, 16 bytes. Equal bodies are verified byte by byte."""
 
-    text and folded are MD5, as the source system specifies (C6); equal bodies are verified byte by byte.
-    """
-
-    body: bytes  # 128-bit xxh3 of the decompressed body
+    body: bytes  # decompressed
     text: bytes  # of the text, white space normalised; of the body if there is no text
     folded: bytes  # of the text without diacritics and case
 

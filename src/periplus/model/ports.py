@@ -104,8 +104,8 @@ class CrawlScope(Protocol):
     def decide(self, url: Url) -> Reason | None:
         """Reason why the URL is out of scope, or None."""
 
-    def rule_for(self, url: Url) -> str:
-        """The rule that decided, as text for users."""
+    def ruling(self, url: Url) -> tuple[bool, str]:
+        """(whether the URL is in scope, the rule that decided as text for users)."""
 
     def exclusion_reason(self, url: Url) -> str:
         """Text of the user's limit that excludes the URL, in whichever site; or empty."""

@@ -14,6 +14,7 @@ KINDS = bytes(
     DIGIT if chr(code).isdigit() else JOINT if chr(code) in ".,:" else NEWLINE if code == 10 else GAP
     for code in range(256)
 )  # fmt: skip
+LINE_WORDS, ADDRESS_WORDS = range(2)  # uses of the words that `_read_line` reads
 END, WORD, NUMBER, DAY = range(4)  # kinds of tokens that `_next` finds; DAY: a number that may be in a calendar
 NOTHING, COPY, NUMBERS, WORDS = range(4)
 """What is new in a text: nothing; a line that was seen once before; numbers; words."""
@@ -26,9 +27,9 @@ SMALLEST_BITS = 6
 SEED, PRIME = 2166136261, 16777619  # of FNV-1a
 MIX_1, MIX_2 = 0x85EBCA6B, 0xC2B2AE35  # of the finalizer of MurmurHash3
 SHORT = 12  # words; longer lines are compared by pairs of words too, since they may be parts of longer texts
-PAIR_MASK = 1  # half of the pairs are kept, selected by key
+PAIR_MASK = 1  # half of the pairs are kept, selected by the lowest bit of their keys
 MOST_PAIRS = 1024  # per line
-SIEVE = 4096
+SIEVE_MASK = 4095
 ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR = 48, 31, 1000, 2999, 100_000_000, 100
 # added to keys that are not of lines
 TWICE, LETTERS, PAIR, ADDRESS = 0x9E3779B9, 0x7F4A7C15, 0x51ED270B, 0x2545F491
@@ -81,6 +82,10 @@ class KeySet:
             place = (place + 1) & most
         return place
 
+    def touch(self, key: int) -> int:
+        """The value of the slot where the search for a key begins, which is then in the processor's cache."""
+        return self.slots[(key * FACTOR & MASK_64) >> (64 - self.bits)]
+
     def _grow(self) -> int:
         former, self.bits = self.slots, self.bits + 1
         self.slots = memoryview(bytearray(4 << self.bits)).cast("I")
@@ -104,12 +109,13 @@ class LineMemory:
         self.old = KeySet()
         self.new = 0  # keys added since `take_new`, which are in `new_keys`
         self.new_keys = memoryview(bytearray(4 * MOST_PAIRS)).cast("I")
-        self.pairs = memoryview(bytearray(4 * MOST_PAIRS)).cast("I")
+        self.pairs = memoryview(bytearray(4 * MOST_PAIRS + 4)).cast("I")  # the last slot is for pairs that are not kept
         self.kind = END  # of the token that `_next` found
         self.word = 0  # its key
         self.value = 0  # if it is a number without other characters
         self.own = KeySet()  # words of the page's URL
-        self.sieve = memoryview(bytearray(SIEVE))
+        self.sieve = memoryview(bytearray(CALENDAR_SIEVE))
+        self.touched = 0  # a use of the slots that were read ahead
         self.place = 0  # the last number of the URL; numbers close to it are links of a pager
         self.line = self.letters = self.words = self.figures = self.count = 0  # of the current line
         for at in range(len(keys)):
@@ -140,25 +146,25 @@ class LineMemory:
         self.new_keys[: self.new] = former
         return 0
 
-    def read(self, written: bytes, address: bytes, counted: bytes, most: int) -> int:
+    def read(self, written: bytes, address: bytes, blocks: Sequence[int], counted: Sequence[int], most: int) -> int:
         """What is new in a page: NOTHING, COPY, NUMBERS or WORDS. Remembers its lines.
 
         written: the text in UTF-8 and lower case, of which `most` lines are read. address: the URL in lower case; its
-        words are ignored. counted: by line, 0 to ignore it; lines beyond its end are read.
+        words are ignored. blocks: of each line; lines beyond its end are read. counted: by block, 0 to ignore it.
 
         Words and numbers of calendars are ignored. A line that is new only in its numbers has new numbers; a page needs
         two or more, since a single one is a counter. A long line with mostly known pairs of words is a part of another
         text and has nothing new.
         """
-        chars, flags, at, end = written, counted, 0, len(written)
+        chars, at, end = written, 0, len(written)
         self._learn_address(address, len(address))
         fresh = copies = pieces = numbers = line = 0
         while at <= end and line < most:
             line += 1
-            if line <= len(flags) and not flags[line - 1]:
+            if line <= len(blocks) and not counted[blocks[line - 1]]:
                 at = written.find(b"\n", at) + 1 or end + 1
                 continue
-            at = self._read_line(chars, at, end)
+            at = self._read_line(chars, KINDS, at, end, LINE_WORDS)
             if not (self.words or self.figures):
                 continue
             if self._meet(self.line):
@@ -166,8 +172,11 @@ class LineMemory:
                 continue
             is_new = self.words > 0 and not (self.figures and self._meet((self.letters + LETTERS) & MASK_32))
             shown, count = 0, self.count if self.words + self.figures > SHORT else 0
+            for place in range(count):  # the processor waits for many slots at once
+                pair = self.pairs[place] = (self.pairs[place] + PAIR) & MASK_32
+                self.touched ^= self.young.touch(pair) ^ self.old.touch(pair)
             for place in range(count):
-                shown += self._meet((self.pairs[place] + PAIR) & MASK_32)
+                shown += self._meet(self.pairs[place])
             if not is_new:
                 numbers += self.figures
             elif 2 * shown <= count:
@@ -178,27 +187,30 @@ class LineMemory:
 
     def _learn_address(self, chars: Sequence[int], end: int) -> int:
         """Sets the words and the last number of the page's URL."""
-        self.own, self.sieve, self.place, at = KeySet(), memoryview(bytearray(CALENDAR_SIEVE)), -NEAR, 0
-        while True:
-            at = self._next(chars, at, end)
-            if self.kind == END:
-                return 0
-            self.own.add(self.word)
-            self.sieve[self.word % SIEVE] = 1
-            if self.kind > WORD:
-                self.place = self.value
+        self.own, self.sieve, self.place = KeySet(), memoryview(bytearray(CALENDAR_SIEVE)), -NEAR
+        self._read_line(chars, KINDS, 0, end, ADDRESS_WORDS)
+        return 0
 
-    def _read_line(self, chars: Sequence[int], at: int, end: int) -> int:
-        """Sets the keys of a line, of its words and of its pairs of words. Returns the start of the next line."""
+    def _read_line(self, chars: Sequence[int], kinds: Sequence[int], at: int, end: int, use: int) -> int:
+        """Sets the keys of a line, of its words and of its pairs of words. Returns the start of the next line.
+
+        kinds: KINDS. use: LINE_WORDS, or ADDRESS_WORDS to keep the words as those of the page's URL.
+        """
         whole = undated = letters = former = SEED
-        days, has_calendar = 0, False
-        self.words = self.figures = self.count = 0
+        days = words = figures = count = 0
+        has_calendar = False
         while True:
-            at = self._next(chars, at, end)
+            at = self._next(chars, kinds, at, end)
             word, kind = self.word, self.kind
             if kind == END:
                 break
-            if self.sieve[word % SIEVE]:
+            if use == ADDRESS_WORDS:
+                self.own.add(word)
+                self.sieve[word & SIEVE_MASK] = 1
+                if kind > WORD:
+                    self.place = self.value
+                continue
+            if self.sieve[word & SIEVE_MASK]:
                 if self.own.has(word):
                     continue
                 if CALENDAR.has(word):
@@ -212,19 +224,19 @@ class LineMemory:
             else:
                 undated = append_word(undated, word)
                 if kind == WORD:
-                    self.words += 1
+                    words += 1
                     letters = append_word(letters, word)
                 else:
-                    self.figures += 1
+                    figures += 1
             pair = mix_bits(append_word(former, word))
-            if not pair & PAIR_MASK and self.count < MOST_PAIRS:
-                self.pairs[self.count] = pair
-                self.count += 1
+            self.pairs[count] = pair  # without a branch, which would be mispredicted for every second pair
+            count = min(count + 1 - (pair & PAIR_MASK), MOST_PAIRS)
             former = word
-        if has_calendar or not (self.words or self.figures):
+        if has_calendar or not (words or figures):
             whole = undated
         else:
-            self.figures += days
+            figures += days
+        self.words, self.figures, self.count = words, figures, count
         self.line, self.letters = mix_bits(whole), mix_bits(letters)
         return at
 
@@ -238,11 +250,11 @@ class LineMemory:
             is_new |= not self._meet((mix_bits(key) + ADDRESS) & MASK_32)
         return is_new
 
-    def _next(self, chars: Sequence[int], at: int, end: int) -> int:
-        """Sets `kind`, `word` and `value` of the next token of a line. Returns its end."""
+    def _next(self, chars: Sequence[int], kinds: Sequence[int], at: int, end: int) -> int:
+        """Sets `kind`, `word` and `value` of the next token of a line. Returns its end. kinds: KINDS."""
         kind = GAP
         while at < end:
-            kind = KINDS[chars[at]]
+            kind = kinds[chars[at]]
             if kind > JOINT:
                 break
             at += 1
@@ -250,9 +262,17 @@ class LineMemory:
         if at >= end or kind == NEWLINE:
             return at + 1
         key, value, letters, digits, joints = SEED, 0, 0, 0, 0
+        while kind == LETTER:
+            letters = 1
+            key = ((key ^ chars[at]) * PRIME) & MASK_32
+            at += 1
+            kind = kinds[chars[at]] if at < end else GAP
+        if kind != DIGIT:
+            self.word, self.value, self.kind = key, 0, WORD
+            return at
         while at < end:
             char = chars[at]
-            kind = KINDS[char]
+            kind = kinds[char]
             if kind == LETTER:
                 letters = 1
             elif kind == DIGIT:
@@ -261,7 +281,7 @@ class LineMemory:
                 if not (value or letters or joints):  # a zero before other digits
                     at += 1
                     continue
-            elif kind == JOINT and digits and at + 1 < end and KINDS[chars[at + 1]] == DIGIT:
+            elif kind == JOINT and digits and at + 1 < end and kinds[chars[at + 1]] == DIGIT:
                 joints = 1
             else:
                 break
@@ -269,12 +289,8 @@ class LineMemory:
             at += 1
         self.word = key
         self.value = 0 if letters or joints else value
-        if not digits:
-            self.kind = WORD
-        elif letters or joints or not (value <= LAST_DAY or FIRST_YEAR <= value <= LAST_YEAR):
-            self.kind = NUMBER
-        else:
-            self.kind = DAY
+        is_day = not (letters or joints) and (value <= LAST_DAY or FIRST_YEAR <= value <= LAST_YEAR)
+        self.kind = DAY if is_day else NUMBER
         return at
 
     def take_new(self) -> array[int]:
@@ -298,14 +314,10 @@ def mix_bits(key: int) -> int:
 
 def calendar() -> tuple[KeySet, bytes]:
     """The keys of calendar names, and a sieve (a Bloom filter) for them."""
-    names, sieve, memory = KeySet(), bytearray(SIEVE), LineMemory(1, 0, ())
-    written, at = CALENDAR_NAMES.replace("\n", " ").encode(), 0
-    while True:
-        at = memory._next(written, at, len(written))
-        if memory.kind == END:
-            return names, bytes(sieve)
-        names.add(memory.word)
-        sieve[memory.word % SIEVE] = 1
+    memory, written = LineMemory(1, 0, ()), CALENDAR_NAMES.replace("\n", " ").encode()
+    memory._learn_address(written, len(written))
+    return memory.own, bytes(memory.sieve)
 
 
+CALENDAR_SIEVE = bytes(SIEVE_MASK + 1)
 CALENDAR, CALENDAR_SIEVE = calendar()

@@ -25,7 +25,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ from urllib.parse import unquote_to_bytes
 from periplus.document.blocks import lines_of
 from periplus.document.folding import Folding
 from periplus.model.frontier import Candidate, PatternRecord, ShownLines, TrapMemory
-from periplus.model.page import FOLLOWED_KINDS, Blocks, Document, LinkKind, link_codes
+from periplus.model.page import FOLLOWED_KINDS, Document, LinkKind, link_codes
 from periplus.model.ports import HostPast
 from periplus.model.visit import Reason
 from periplus.model.web import Url, UrlId
@@ -68,6 +68,7 @@ _FEEDS = frozenset(
 )
 _REDIRECT = "redirect"  # in place of the text digest of a redirect
 _NO_CHANGES = TrapMemory()
+_NO_LINES = array("i")
 
 
 @dataclass(slots=True)
@@ -273,7 +274,7 @@ class TrapDetector:
         if len(self._series) > MAX_PATTERNS:
             self._forget()
         if doubted:
-            candidates = tuple(replace(new, vouched=False) if new.url_id in doubted else new for new in candidates)
+            candidates = tuple(new._replace(vouched=False) if new.url_id in doubted else new for new in candidates)
         return Lesson(has_content or brings == NUMBERS, candidates)
 
     def _name(
@@ -360,7 +361,10 @@ class TrapDetector:
         written = document.utf_8_text()
         written = written.lower() if text.isascii() else _lower().fold(written)
         address = unquote_to_bytes(url.partition("//")[2].partition("/")[2])
-        return self._lines.read(written, _lower().fold(address), _content_lines(document.blocks), MAX_LINES)
+        shares = document.blocks.shares  # 0: the block consists of links only; empty: all blocks count
+        counted = shares if shares.itemsize == 1 else bytes(map(bool, shares))
+        blocks = lines_of(document.blocks) if shares else _NO_LINES
+        return self._lines.read(written, _lower().fold(address), blocks, counted, MAX_LINES)
 
     def _shows_resource(self, document: Document) -> bool:
         """Whether the links have a new image or file. Ignores query strings, which often only defeat caches."""
@@ -409,14 +413,6 @@ def _resource_of(target: Url) -> str:
     """The address of a file that is no page, without its query; empty for others."""
     address = target.partition("?")[0]
     return address if address.lower().endswith(_RESOURCE) else ""
-
-
-def _content_lines(blocks: Blocks) -> bytes:
-    """By line of a text: 0 if its block consists of links only; empty: all lines count."""
-    if not blocks.shares:
-        return b""
-    flags = bytes(blocks.shares) if blocks.shares.itemsize == 1 else bytes(map(bool, blocks.shares))
-    return bytes(map(flags.__getitem__, lines_of(blocks)))
 
 
 @cache

@@ -29,6 +29,7 @@ LANDMARKS = tuple(position.value for position in POSITIONS)
 _CODES = {name: code for names in (KINDS, LANDMARKS) for code, name in enumerate(names)}
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_ESCAPED = bytes([*range(ord("\t")), *range(ord("\t") + 1, ord(" ")), *b'"\\'])  # by JSON, besides the tab
 
 
 T = TypeVar("T")
@@ -84,18 +85,29 @@ def move_links(statements: Statements, source: PageKey, target: PageKey) -> None
 
 def new_rows(page: NewLinks, now: float) -> Iterator[LinksRow[Sequence[int]]]:
     """Rows for a page without stored links."""
-    links, nofollow = page.links, b""
+    links = page.links
     kinds, positions = links.kinds.translate(_LETTERS), links.positions.translate(_LETTERS)
-    if any(links.nofollow):
-        nofollow = links.nofollow.translate(_DIGITS)
-    words = list(links.anchors)
-    for place, (fragments, times) in enumerate(zip(links.fragments, links.times, strict=True)):
-        if fragments or times > 1:
-            words[place] = _words(words[place], fragments, times)
+    nofollow = links.nofollow.translate(_DIGITS) if any(links.nofollow) else b""
+    words = [
+        f"\t{times} {fragments}\t{anchor}" if fragments or times > 1 else anchor
+        for anchor, fragments, times in zip(links.anchors, links.fragments, links.times, strict=True)
+    ]
     for start in range(0, len(kinds), LINKS_AT_MOST):
         part = slice(start, start + LINKS_AT_MOST)
         bars = nofollow[part] or None
-        yield LinksRow(page.source, now, now, page.ids[part], kinds[part], positions[part], bars, _encode(words[part]))
+        yield LinksRow(page.source, now, now, page.ids[part], kinds[part], positions[part], bars, _array(words[part]))
+
+
+def _array(texts: Sequence[str]) -> str:
+    """A JSON array of at least one text. Texts without quotes, backslashes and control characters need no encoder,
+    which takes 13 ns a character.
+    """
+    whole = '","'.join(texts)
+    written = whole.encode("utf-8", "surrogatepass")
+    if len(written) - len(written.translate(None, _ESCAPED)) > 2 * (len(texts) - 1):  # more than the quotes between
+        return _encode(texts)
+    whole = whole.replace("\t", r"\t")
+    return f'["{whole}"]'
 
 
 def _words(anchor: str, fragments: str, times: int) -> str:
@@ -122,7 +134,7 @@ def _row(source: int, links: Sequence[PageLink]) -> LinksRow[Sequence[int]]:
         bytes(map(_CODES.__getitem__, kinds)).translate(_LETTERS),
         bytes(map(_CODES.__getitem__, positions)).translate(_LETTERS),
         bytes(nofollow).translate(_DIGITS) if any(nofollow) else None,
-        _encode(list(map(_words, anchors, fragments, times))),
+        _array(list(map(_words, anchors, fragments, times))),
     )
 
 

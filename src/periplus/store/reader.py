@@ -321,6 +321,10 @@ class CollectionReader(Protocol):
         find = f"SELECT u.id, u.status FROM url u WHERE {dialect.anywhere('u')}u.id {dialect.among} AND u.status > 0"
         return dict(self.statements.rows(find, (dialect.list_value(ids),)))
 
+    def titles_of(self, ids: Sequence[UrlId]) -> dict[UrlId, str]:
+        """Titles of pages, without pages that have none."""
+        return {url_id: title for url_id, title in self._of_pages("p.url_id, p.title", ids) if title}
+
     def title_of(self, url_id: int) -> str:
         """A page's title, or empty."""
         return str(self._cell("p.title", url_id) or "")

@@ -219,7 +219,8 @@ def link_rows(page: NewLinks, now: float) -> list[LinkValues]:
 
 def page_links(shard: int, source: int, document: Document) -> NewLinks:
     """Links of a fetched page."""
-    return NewLinks(shard, source, document.links, list(map(url_id, document.links.targets)))
+    links = document.links
+    return NewLinks(shard, source, links, links.ids.tolist() or list(map(url_id, links.targets)))
 
 
 def redirect_link(shard: int, source: int, redirect: Redirected) -> NewLinks:

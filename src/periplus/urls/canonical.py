@@ -18,13 +18,13 @@ _NOWHERE = "about:blank"  # a base against which absolute URLs resolve, and rela
 
 # Hrefs that `_resolve_plain` joins without a parser: only characters that the standard keeps in paths, queries and
 # fragments, no segment that starts with a dot, a host of plain letters whose last label is not a number or punycode.
-_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*"
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9_.~!$%&()*+,;=@-]*"
 _PLAIN_HREF = re.compile(
     r"(https?://(?:(?!xn--)[a-z0-9][a-z0-9-]*\.)+(?!xn)[a-z]{2,}(?=/|\Z))?"
     r"(/|(?:\.\./)+)?"
     rf"((?:{_SEGMENT}/)*(?:{_SEGMENT})?)"
-    r"(\?[A-Za-z0-9_=&.;/+-]*)?"
-    r"(?:#([A-Za-z0-9_.:/-]*))?"
+    r"(\?[A-Za-z0-9_=&.;/+~!$%()*,:@?-]*)?"
+    r"(?:#([A-Za-z0-9_.:/~!$%&()*+,;=@?-]*))?"
 )
 
 # Tracking parameters, which do not change the page. Sources: the vendors' documentation of campaign tagging (Google,

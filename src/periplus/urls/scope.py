@@ -52,11 +52,7 @@ class SiteScope:
 
     def decide(self, url: Url) -> Reason | None:
         """None: in scope. Runs once for each new link: 1 to 2 us, plus the user's expressions."""
-        return None if self._ruling(url)[0] else Reason.SCOPE
-
-    def rule_for(self, url: Url) -> str:
-        """The rule that decided, as a text for users."""
-        return self._ruling(url)[1]
+        return None if self.ruling(url)[0] else Reason.SCOPE
 
     def site_of(self, url: Url) -> SiteKey:
         return site_key(url)
@@ -74,7 +70,8 @@ class SiteScope:
             return "matches no include expression"
         return ""
 
-    def _ruling(self, url: Url) -> tuple[bool, str]:
+    def ruling(self, url: Url) -> tuple[bool, str]:
+        """(whether the URL is in scope, the rule that decided as a text for users)."""
         if url in self.starts:
             return True, "a start"
         refused = self.exclusion_reason(url)
