@@ -335,7 +335,7 @@ class Ledger:
             alias = (candidate.page, candidate.rule, int(candidate.learned))
             self.aliases.append(AliasRow(host.shard, candidate.url_id, *alias))
         if enters:
-            self._enqueue_page(url, host, Request(candidate.url, hops=candidate.hops))
+            self._enqueue_page(url, host, candidate.hops)
         return enters
 
     def _register(self, host: HostRef, candidate: Candidate) -> UrlRow:
@@ -396,11 +396,13 @@ class Ledger:
 
     def await_again(self, url: UrlRow) -> None:
         """Queues a waiting URL that has no queue entry."""
-        self._enqueue_page(url, url.host, Request(Url(url.text)))
+        self._enqueue_page(url, url.host, 0)
 
-    def _enqueue_page(self, url: UrlRow, host: HostRef, request: Request) -> None:
+    def _enqueue_page(self, url: UrlRow, host: HostRef, hops: int) -> None:
         priority = PRIORITY_WITHOUT_DEPTH if url.depth is None else url.depth
-        self._enqueue(host, priority, url.id, request, 0.0, request.purpose.value)
+        page = Purpose.PAGE.value
+        self.entries.append(QueueEntry(host.shard, host.id, priority, url.id, None, page, "", hops, 0, 0.0))
+        self.sums.pending[host] += 1
 
     def send(self, side_request: SideRequest) -> None:
         """Queues a side request for its host, unless it is queued already, or is a redirect to a URL that was checked
