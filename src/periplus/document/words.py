@@ -194,7 +194,7 @@ class _Terms(dict[str, str]):
 
     def learn(self, form: str) -> tuple[str, str]:
         """(spellings of a form, as in `shown_forms`, separated by blanks; its term). Not for runs."""
-        plain_form = _folded_form(form)
+        plain_form = form if form.isascii() else _folded_form(form)
         return form if plain_form == form else f"{form} ~{plain_form}", self.term(form)
 
     def term(self, form: str) -> str:

@@ -238,8 +238,7 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
         if not len(shares) or 0 < shares[at] <= len(text) // 2:  # otherwise an entry of an index that links elsewhere
             pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
             names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
-    at_headings = compress(count(), map(_HEADING.__eq__, blocks.kinds))
-    headings = "\n".join([of_block(at)[:NAME_CHARS] for at in at_headings])
+    headings = "\n".join([of_block(at)[:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING])
     runs = set(_RUN.findall(" ".join(set(headings.split()))))  # headings repeat many words
     mentioned = set(filter(_NAME.match, runs))
     whole = {defined_name(name) for name in names} - {""}

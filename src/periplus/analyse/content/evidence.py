@@ -309,9 +309,11 @@ class SiteEvidence:
         traces = traces or traces_of(blocks)
         self.pages += 1
         new, blocks_on = self._texts.learn(traces).tolist(), _blocks_on(traces)
-        for number, facts_of_path in enumerate(traces.paths):
+        for facts_of_path, more_blocks, more_texts in zip(traces.paths, blocks_on, new, strict=True):
             row = self._paths.setdefault(facts_of_path.key, [0, 0, 0])
-            row[:] = row[0] + 1, row[1] + blocks_on[number], row[2] + new[number]
+            row[0] += 1
+            row[1] += more_blocks
+            row[2] += more_texts
         if self._texts.count > MOST_TEXTS:
             self._texts.keep(MOST_TEXTS // 2)
         if len(self._paths) > MOST_PATHS:

@@ -252,7 +252,7 @@ def parts_of(
 
 def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats32:
     """float32[n]: the likelihood that each block is content, 0 to 1."""
-    return next(_scores_of_each([page_context(blocks, evidence, learnt=learnt)]))[1]
+    return _scores([page_context(blocks, evidence, learnt=learnt)] if blocks else [])
 
 
 def page_context(
@@ -272,12 +272,19 @@ def page_context(
 def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part per block for each page; a batch of pages takes half the time of single pages."""
     threshold = weights().threshold
-    for page, scores in _scores_of_each(pages):
-        is_content = _with_long_blocks(page, _with_whole_units(page, scores > threshold)) if page.blocks else scores > 1
-        yield name_parts(page.blocks, page.traces, is_content, page.seen, page.publication)
+    for batch in _batches(pages):
+        full = [page for page in batch if page.blocks]
+        is_content, (words, is_long), at = _scores(full) > threshold, _long_blocks(full), 0
+        for page in batch:
+            own = slice(at, at := at + len(page.blocks))
+            is_text = is_content[own]
+            if page.blocks:
+                is_text = _with_whole_units(page, is_text, words[own])
+                is_text = _with_long_blocks(page, is_text, words[own], is_long[own])
+            yield name_parts(page.blocks, page.traces, is_text, page.seen, page.publication)
 
 
-def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
+def _with_whole_units(page: PageContext, is_content: Mask, words: Floats32) -> Mask:
     """Each table and list of definitions is content or not as a whole: keys and heads are short, or links.
 
     A table with headings lays out the page.
@@ -288,8 +295,7 @@ def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
     unit = units[page.traces.path]
     starts = np.concatenate(([0], np.flatnonzero(unit[1:] != unit[:-1]) + 1))
     sizes = np.diff(starts, append=len(unit))
-    kinds = np.frombuffer(page.blocks.kinds, dtype=np.uint8)
-    words, is_heading = words_of(page.traces.counts, kinds), kinds == _HEADING
+    is_heading = np.frombuffer(page.blocks.kinds, dtype=np.uint8) == _HEADING
     is_unit = (unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~np.logical_or.reduceat(is_heading, starts)
     verdicts = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
     verdicts &= roles_of(page.traces)[starts] & MENU == 0  # a manual's rows of links name its chapter
@@ -298,33 +304,36 @@ def _with_whole_units(page: PageContext, is_content: Mask) -> Mask:
     return np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes) & rare, is_content)
 
 
-def _with_long_blocks(page: PageContext, is_content: Mask) -> Mask:
+def _long_blocks(batch: Sequence[PageContext]) -> tuple[Floats32, Mask]:
+    """Words of each block of non-empty pages, and whether it is a long block of the main text."""
+    if not batch:
+        return np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.bool)
+    pages = [page.blocks for page in batch]
+    counts = np.concatenate([page.traces.counts for page in batch])
+    kinds, positions = (
+        np.frombuffer(b"".join(column), dtype=np.uint8)
+        for column in ([blocks.kinds for blocks in pages], [blocks.positions for blocks in pages])
+    )
+    words = words_of(counts, kinds)
+    chars = np.maximum(counts[:, :CLASSES].sum(axis=1), 1)
+    shares = np.concatenate(
+        [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks), dtype=np.intp) for blocks in pages]
+    )
+    plain = words * np.where(shares, 1 - (shares - 1) / chars, 0)
+    return words, (plain >= LONG_WORDS) & ((positions == _BODY) | (positions == _MAIN))
+
+
+def _with_long_blocks(page: PageContext, is_content: Mask, words: Floats32, is_long: Mask) -> Mask:
     """If no long block is judged content, and the page has far more words in such blocks, they are the content.
 
-    Otherwise a thread of a forum may be reduced to its headline.
+    Otherwise a thread of a forum may be reduced to its headline. is_long: from `_long_blocks`.
     """
-    blocks, seen = page.blocks, page.seen
-    kinds, positions = (np.frombuffer(column, dtype=np.uint8) for column in (blocks.kinds, blocks.positions))
-    words = words_of(page.traces.counts, kinds)
-    chars = np.maximum(page.traces.counts[:, :CLASSES].sum(axis=1), 1)
-    shares = np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks), dtype=np.intp)
-    plain = words * np.where(shares, 1 - (shares - 1) / chars, 0)
-    is_long = (plain >= LONG_WORDS) & ((positions == _BODY) | (positions == _MAIN))
+    seen = page.seen
     if not is_long.any() or (is_long & is_content).any():
         return is_content
-    is_long &= (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
+    is_long = is_long & (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
     is_lost = words[is_content].sum() < KEPT_SHARE * words[is_long].sum()
     return is_content | is_long if is_lost else is_content
-
-
-def _scores_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[PageContext, Floats32]]:
-    for batch in _batches(pages):
-        full = [page for page in batch if page.blocks]
-        scores = _scores(full) if full else np.zeros(0, dtype=np.float32)
-        at = 0
-        for page in batch:
-            yield page, scores[at : at + len(page.blocks)]
-            at += len(page.blocks)
 
 
 def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
@@ -342,10 +351,12 @@ def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
 
 
 def _scores(batch: Sequence[PageContext]) -> Floats32:
-    """Scores of the blocks.
+    """Scores of the blocks of non-empty pages.
 
     If few other pages of a site are known, averages the scores with and without them, weighted by their number.
     """
+    if not batch:
+        return np.zeros(0, dtype=np.float32)
     scores = _scores_by_site(batch)
     few = [0 < page.seen.pages[0] < SURE_PAGES for page in batch]
     if any(few):
