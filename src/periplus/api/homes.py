@@ -302,6 +302,13 @@ def files_state(folder: Path) -> object:
     return state_of(folder)
 
 
+def settle_files(folder: Path) -> None:
+    """Moves the last changes into the database's file, so that `files_state` stays the same when its reader closes."""
+    from periplus.store.sqlite import listing
+
+    listing.settle(folder)
+
+
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:
     """Collections by name: the given ones and those inside given folders; by default those in `here`. A database
     address is named after its schema. Duplicates are dropped; equal names get a numeric suffix.
