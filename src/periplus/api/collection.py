@@ -517,7 +517,7 @@ class Collection(StoredCollection):
             now = self._clock.now()
             if not site and len(site_starts(self._reader)) > 1:
                 return sites_report(self._reader, now, near)
-            return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place), facts)
+            return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place), facts=facts)
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""

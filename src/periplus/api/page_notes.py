@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
 from periplus.api.homes import home_of, open_reader, settle_files
@@ -52,6 +51,8 @@ _MOST_NAMES = 5  # crawlers named in a note
 
 def take_certificates(place: Place, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Inspects the certificate of each own host with https pages, and stores the result."""
+    from periplus.acquire.transport import certificate_of  # imports libcurl
+
     with open_reader(place) as reader:
         pages = [url for url in page_notes.secure_pages(reader, CERTIFICATES) if site_key(url) in sites]
     identity = resolve_secrets(settings.identity, Path())
@@ -188,7 +189,9 @@ def _notes_of_pages(
     lot = page_notes.pages_without_notes(reader, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
-    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES], SourceFacts()), strict=True):
+    for unnoted, (_, notes) in zip(
+        lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES], SourceFacts()), strict=True
+    ):
         yield from ((unnoted[0], fact) for fact in notes)
     for number, paint_s, shift in page_notes.rendering_measures(reader, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, audit_rules, format_issues, texts
 from periplus.analyse.linkgraph import sort_distinct
-from periplus.api.audit import issue_table
 from periplus.api.facts import chosen_starts, site_starts
 from periplus.api.homes import files_state, open_reader, snapshot_of
 from periplus.api.page_notes import NO_FACTS, SourceFacts, take_notes
@@ -89,9 +88,7 @@ def locate_issues(reader: CollectionReader, issues: IssueTable, facts: SourceFac
     return issues.of(kinds)
 
 
-def with_positions(
-    reader: CollectionReader, issues: Iterable[Issue], facts: SourceFacts = NO_FACTS
-) -> Iterator[Issue]:
+def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: SourceFacts = NO_FACTS) -> Iterator[Issue]:
     """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
@@ -151,6 +148,8 @@ def issues_of(
             for sentence in stored.head["notes"]:
                 note(sentence)
             return table
+    from periplus.api.audit import issue_table  # takes a third of the start of a command that reads kept issues
+
     rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     if not fragments:
         rules = replace(rules, off=rules.off | {"broken-fragment", "missing-text"})

@@ -77,6 +77,7 @@ def report_data(
     now: float,
     near: bool | None = None,
     rules: Sequence[SegmentRule] = (),
+    *,
     facts: SourceFacts = NO_FACTS,
 ) -> ReportData:
     """All data of the report of a site.
@@ -87,8 +88,8 @@ def report_data(
     with reader.snapshot():
         start = chosen_start(site_starts(reader), site)
         facts.confirm(reader, [start.site])
-        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader), facts)
-        data = _build_report(reader, rows, analysis, audit, now, facts)
+        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader), facts=facts)
+        data = _build_report(reader, rows, analysis, audit, now, sources=facts)
         if not rules:
             return data
         return replace(data, segments=site_sums(reader, rules, start.site, _pages_by_severity(audit)))
@@ -125,6 +126,7 @@ def _analyse_site(
     now: float,
     near: bool | None,
     urls: Urls,
+    *,
     facts: SourceFacts = NO_FACTS,
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
@@ -176,6 +178,7 @@ def _build_report(
     analysis: SiteAnalysis,
     audit: SiteAudit,
     now: float,
+    *,
     sources: SourceFacts,
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site

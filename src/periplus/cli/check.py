@@ -133,8 +133,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside broken links
     """
     from periplus.analyse.grades import fail_on, least_grades
-    from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import baseline_run, grades_now, new_since, store_issues
+    from periplus.api.homes import settings_before
     from periplus.api.page_segments import issues_within, require_segment
     from periplus.api.positions import issues_of
 
@@ -145,14 +145,16 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
         flags["max_depth"] = 0
     here = place if isinstance(place, Path) else Path()  # the periplus.toml that holds for it
     settings = settings_of(flags, here, None if urls else settings_before(place))
-    order = order_for(place, urls, settings, **{name: flags[name] for name in ("external", "fragments", "head")})
+    order = None
+    if not flags["offline"]:
+        from periplus.api.checking import order_for
+
+        order = order_for(place, urls, settings, **{name: flags[name] for name in ("external", "fragments", "head")})
     if flags["segment"]:
         require_segment(place, flags["segment"])  # before the first request
     conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])
     baseline = baseline_run(place, flags["baseline"]) if flags["baseline"] else 0
-    end = None
-    if not flags["offline"]:
-        end = _run(order, flags)
+    end = _run(order, flags) if order is not None else None
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
     issues = issues_of(place, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
     if end is not None:

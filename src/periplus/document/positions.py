@@ -167,14 +167,21 @@ class _Links:
     def __init__(self, links: Iterable[_LinkSource], base: Url, page: PageSource) -> None:
         self._by_text: dict[str, _LinkSource] = {}
         self._by_target: dict[Url, list[tuple[_LinkSource, str]]] = {}  # with their fragments
+        same: dict[str, Url] = {}  # an index links to thousands of places on few pages
         for link in links:
             text = link.text.strip(_C0_AND_SPACE)
             self._by_text.setdefault(text[:200], link)
-            try:
-                target, fragment = resolve(with_query_in(page.charset, text), base)
-            except InvalidUrl:
-                continue
-            self._by_target.setdefault(identity(target), []).append((link, fragment))
+            before, _, fragment = text.partition("#")
+            is_plain = _PLAIN_FRAGMENT.fullmatch(fragment) is not None
+            if (target := same.get(before) if is_plain else None) is None:
+                try:
+                    resolved, fragment = resolve(with_query_in(page.charset, text), base)
+                except InvalidUrl:
+                    continue
+                target = identity(resolved)
+                if is_plain:
+                    same[before] = target
+            self._by_target.setdefault(target, []).append((link, fragment))
 
     def of(self, issue: Issue) -> _LinkSource | None:
         """The first link that matches an issue, preferably in the same part of the page and with the same text."""
