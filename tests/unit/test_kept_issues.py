@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from periplus.api import audit as auditing
+from periplus.api import positions
 from periplus.api.collection import REPORT_TEXT, Collection
 from periplus.api.homes import home_of
 from periplus.api.positions import issues_of
@@ -44,9 +45,9 @@ def audits(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     done: list[Path] = []
     audit = auditing.issue_table
 
-    def counted(reader: SqliteReader, *given: object, **named: object) -> object:
-        done.append(Path(reader.connection.execute("PRAGMA database_list").fetchone()[2]).parent)
-        return audit(reader, *given, **named)  # type: ignore[arg-type]
+    def counted(urls: auditing.Urls, *given: object, **named: object) -> object:
+        done.append(Path(urls.reader.connection.execute("PRAGMA database_list").fetchone()[2]).parent)
+        return audit(urls, *given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(auditing, "issue_table", counted)
     return done

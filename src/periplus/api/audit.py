@@ -123,14 +123,12 @@ def site_audit(
     links: site_rows.LinkBlock | None = None,
     judged: bool = True,
     closed: bool = False,
-    facts: SourceFacts = NO_FACTS,
 ) -> SiteAudit:
     """All issues of a site, from the stored data. Call within a snapshot.
 
     near: compare texts for near duplicates; None: only if the site is small enough. links: the site's links if already
     loaded. judged: judge link targets by everything crawls and checks saw, with the spacing of the last check; False:
-    take the state that the crawl stored. closed: include issues that a user closed. facts: of pages parsed just before.
-    Costs: benchmarks/million.py.
+    take the state that the crawl stored. closed: include issues that a user closed. Costs: benchmarks/million.py.
     """
     reader = urls.reader
     links = site_rows.site_links(reader, start.site) if links is None else links
@@ -139,7 +137,7 @@ def site_audit(
     own = sites == site_number(reader, start.site)
     groups = _duplicates(reader, start.site, near, notes)
     evidence = UrlEvidence(reader, urls.rows, *_check_settings(reader)) if judged else None
-    fragments = list(_fragments(reader, start.site, links, redirects, evidence, notes, facts))
+    fragments = list(_fragments(urls, start.site, links, evidence, notes))
     link_facts = _link_facts(urls, links)
     del links  # frees 150 MB at eight million links, unless the caller holds them
     moved = urls.redirects(redirects)
@@ -197,9 +195,9 @@ def _open(
 class Urls:
     """All URLs sorted by text, and the mapping from ids to indices in that order."""
 
-    def __init__(self, reader: CollectionReader) -> None:
-        """Call within a snapshot."""
-        self.reader = reader
+    def __init__(self, reader: CollectionReader, facts: SourceFacts = NO_FACTS) -> None:
+        """Call within a snapshot. facts: of pages parsed just before."""
+        self.reader, self.facts = reader, facts
         self.rows = rows = site_rows.all_urls(reader)
         self.leads = all_redirects(reader)
         self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
@@ -424,18 +422,17 @@ def _near(urls: Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
 
 
 def _fragments(
-    reader: CollectionReader,
+    urls: Urls,
     site: SiteKey,
     links: site_rows.LinkBlock,
-    redirects: LinkRows,
     evidence: UrlEvidence | None,
     notes: list[str],
-    facts: SourceFacts,
 ) -> Iterator[tuple[int, str, FragmentVerdict]]:
     """(link index, fragment, verdict) of links whose fragment is absent, following redirects.
 
     Reads each target's body once. For targets without a stored body it takes the verdicts of checks, if any.
     """
+    reader, redirects = urls.reader, urls.leads
     inherits = ~np.isin(redirects.sources, checks.redirects_to_places(reader))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
     ends = dict(zip(moved.sources.tolist(), resolve_redirects(moved.targets, moved)[0].tolist(), strict=True))
@@ -447,7 +444,7 @@ def _fragments(
         if number == FRAGMENT_PAGES:
             notes.append(f"Link fragments (#name) were checked on the first {FRAGMENT_PAGES:,} target pages only.")
             break
-        find = _places_of_page(reader, ends.get(target, target), facts)
+        find = _places_of_page(reader, ends.get(target, target), urls.facts)
         if find is None:
             find = looks.get(evidence.way(target).end, {}).get if evidence is not None else _NO_PLACES.get
         for source, _, kind, position, fragments in rows:
@@ -520,26 +517,25 @@ def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
 
 
 def issue_table(
-    reader: CollectionReader,
+    urls: Urls,
     starts: Iterable[Start],
     rules: AuditRules,
     *,
     near: bool | None = None,
     closed: bool = False,
     note: Callable[[str], object] = lambda sentence: None,
-    facts: SourceFacts = NO_FACTS,
 ) -> IssueTable:
     """Issues of the sites of these starts, site by site, in the order of the findings. Call within a snapshot.
 
-    closed: include causes that a user accepted or ignored. facts: of pages parsed just before.
+    closed: include causes that a user accepted or ignored.
     """
     kinds: list[KindIssues] = []
     url: Sequence[Url] = ()
-    ids, urls = np.zeros(0, np.int64), Urls(reader)
+    ids = np.zeros(0, np.int64)
     for start in starts:
-        audited = site_audit(urls, start, near=near, closed=closed, facts=facts)
+        audited = site_audit(urls, start, near=near, closed=closed)
         url, ids = audited.site.urls.url, audited.ids  # the same for every site
-        kinds += [with_anchors(reader, kind, ids) for kind in audited.kinds(rules)]
+        kinds += [with_anchors(urls.reader, kind, ids) for kind in audited.kinds(rules)]
         for sentence in audited.notes:
             note(sentence)
     return IssueTable((), url, ids).of(kinds)

@@ -125,8 +125,8 @@ def _is_crawled(order: CheckOrder) -> bool:
     with contextlib.suppress(NoCollection):
         crawls = crawls_of(order.crawl.home)
     begun = {text for record in crawls for text in record.starts}
-    is_over = bool(crawls) and is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
-    return is_over and begun.issuperset(order.crawl.starts)
+    is_done = bool(crawls) and is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
+    return is_done and begun.issuperset(order.crawl.starts)
 
 
 def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:

@@ -100,12 +100,12 @@ def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: Sou
             for place in places:
                 if not is_of_link(block[place]) and (line_column := known.get(block[place].code)):
                     block[place] = replace(block[place], line=line_column[0], column=line_column[1])
-            places = [place for place in places if is_of_link(block[place])]
-        source = _source(reader, Url(url)) if places else None
+        left = places if known is None else [place for place in places if is_of_link(block[place])]
+        source = _source(reader, Url(url)) if left else None
         if source is None:
             continue
-        own = [block[place] for place in places]
-        for place, issue, position in zip(places, own, positions_of(source, own), strict=True):
+        own = [block[place] for place in left]
+        for place, issue, position in zip(left, own, positions_of(source, own), strict=True):
             if position is not None:
                 block[place] = replace(issue, line=position[0], column=position[1])
     yield from block
@@ -148,7 +148,7 @@ def issues_of(
             for sentence in stored.head["notes"]:
                 note(sentence)
             return table
-    from periplus.api.audit import issue_table  # takes a third of the start of a command that reads kept issues
+    from periplus.api.audit import Urls, issue_table  # takes a third of the start of a command that reads kept issues
 
     rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     if not fragments:
@@ -157,7 +157,7 @@ def issues_of(
     with snapshot_of(place) as reader:
         starts = chosen_starts(site_starts(reader), site)
         facts.confirm(reader, [start.site for start in starts])
-        table = issue_table(reader, starts, rules, near=near, note=notes.append, facts=facts).sort()
+        table = issue_table(Urls(reader, facts), starts, rules, near=near, note=notes.append).sort()
         table = locate_issues(reader, table, facts)
     for sentence in notes:
         note(sentence)

@@ -70,7 +70,7 @@ SCREENSHOTS = 9  # about 30 KB each
 _SEVERITIES = list(Severity)
 
 
-def report_data(
+def report_data(  # noqa: PLR0913 - the questions of a report
     reader: CollectionReader,
     site: str,
     order: RankOrder,
@@ -82,13 +82,13 @@ def report_data(
 ) -> ReportData:
     """All data of the report of a site.
 
-    near: compare texts for near duplicates; None: only if the site is small. rules: for segments. facts: of pages parsed
-    just before. Raises UsageError for an unknown site.
+    near: compare texts for near duplicates; None: only if the site is small. rules: for segments. facts: of pages
+    parsed just before. Raises UsageError for an unknown site.
     """
     with reader.snapshot():
         start = chosen_start(site_starts(reader), site)
         facts.confirm(reader, [start.site])
-        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader), facts=facts)
+        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader, facts))
         data = _build_report(reader, rows, analysis, audit, now, sources=facts)
         if not rules:
             return data
@@ -126,8 +126,6 @@ def _analyse_site(
     now: float,
     near: bool | None,
     urls: Urls,
-    *,
-    facts: SourceFacts = NO_FACTS,
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(reader, start.site)]
@@ -136,7 +134,7 @@ def _analyse_site(
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == CHECK for run in reader.runs())
     # last reference: popping it lets the audit free the links before it allocates
-    return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged, facts=facts)
+    return rows, analysis, site_audit(urls, start, near=near, links=links.pop(), judged=judged)
 
 
 def _finish_time(rows: SiteRows) -> float:

@@ -299,16 +299,14 @@ def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], 
 def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) -> None:
     """folders: local folders, as in their setting; files in them are shown as paths."""
     from periplus.analyse.audit import issue_kinds
-    from periplus.api.audit import issue_rows
     from periplus.model.tables import ISSUES
     from periplus.present.issues import LISTED_PAGES, fault_list, gcc, github, issue_row, junit, sarif
     from periplus.present.tables import write_table
 
-    issues, faults, rows = iter(table), table.faults(LISTED_PAGES), issue_rows(table)
+    issues, faults = iter(table), table.faults(LISTED_PAGES)
     if folders:
         shown = path_formatter(folders_of(folders), Path.cwd())
         issues = (shorten_paths(issue, shown) for issue in table)
-        rows = (issue_row(shorten_paths(issue, shown), issue_kinds()) for issue in table)
         grouped = (
             sorted(
                 (_shorten_fault_paths(fault, shown) for fault in group), key=lambda fault: (-fault.pages, fault.cause)
@@ -327,4 +325,7 @@ def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) 
     elif format == "table":
         out.writelines(line + "\n" for line in fault_list(table.sums(), faults))
     else:
+        from periplus.api.audit import issue_rows
+
+        rows = (issue_row(issue, issue_kinds()) for issue in issues) if folders else issue_rows(table)
         write_table(ISSUES.names, rows, format, out)
