@@ -13,7 +13,7 @@ from periplus.document.header_checks import (
     part_header_notes,
     undecided_crawlers,
 )
-from periplus.document.static_checks import static_notes, vitals_notes
+from periplus.document.static_checks import noted_elements, vitals_notes
 from periplus.model.visit import Headers
 
 SOUND = (
@@ -24,7 +24,7 @@ SOUND = (
 
 def notes(body: str = "", page: str = SOUND) -> dict[str, tuple[float, str]]:
     text = page.replace("{}", body)
-    return {note.code: (note.number, note.words) for note in static_notes(text, html.parse(text))}
+    return {note.code: (note.number, note.words) for note, _ in noted_elements(text, html.parse(text))}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_an_incomplete_preview_is_noted():
 
 @given(st.text() | st.text(alphabet="<>/=\"' abhtmlinputselect!-[]", max_size=200))
 def test_the_checks_never_raise(text):
-    static_notes(text, html.parse(text))
+    noted_elements(text, html.parse(text))
 
 
 SAFE = (

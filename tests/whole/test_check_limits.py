@@ -8,7 +8,7 @@ import io
 import pytest
 from voyage import Collection, flags_for, told
 
-from periplus.api.checking import settings_before
+from periplus.api.homes import settings_before
 from periplus.settings import Budget, settings_from
 from periplus.store.sqlite import schema
 from periplus.store.sqlite.frontier import FolderHome

@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from periplus.acquire.transport import Wire
 from periplus.errors import InvalidUrl, UsageError
 from periplus.model.ports import Clock, Response, Transport
 from periplus.model.visit import Cut, Headers, Purpose, Request
@@ -22,6 +22,9 @@ from periplus.settings import SUFFIX
 from periplus.urls.canonical import canonical, start_urls
 from periplus.urls.folders import folder_host, parts_of, url_of_path
 from periplus.urls.hosts import host_key, host_name, path_and_query
+
+if TYPE_CHECKING:  # imports libcurl
+    from periplus.acquire.transport import Wire
 
 INDEX_FILES = ("index.html", "index.htm")
 START_BYTES = 4_096  # of a file, from which its type is detected if its name does not show it

@@ -49,7 +49,7 @@ from periplus.analyse.verdicts import (
 from periplus.api.duplicates import NEAR, duplicate_groups, site_number
 from periplus.api.evidence import COMPLETE_REASONS, MissingPages, UrlEvidence
 from periplus.api.facts import Start, known_sizes
-from periplus.api.page_notes import notes_of_site
+from periplus.api.page_notes import NO_FACTS, SourceFacts, notes_of_site
 from periplus.document.links import DIRECTIVE, fragment_verdict
 from periplus.document.understand import anchors_of_body
 from periplus.model.arrays import Ints, Ints32, Mask, Unsigned8
@@ -137,19 +137,19 @@ def site_audit(
     own = sites == site_number(reader, start.site)
     groups = _duplicates(reader, start.site, near, notes)
     evidence = UrlEvidence(reader, urls.rows, *_check_settings(reader)) if judged else None
-    fragments = list(_fragments(reader, start.site, links, redirects, evidence, notes))
-    facts = _link_facts(urls, links)
+    fragments = list(_fragments(urls, start.site, links, evidence, notes))
+    link_facts = _link_facts(urls, links)
     del links  # frees 150 MB at eight million links, unless the caller holds them
     moved = urls.redirects(redirects)
-    sizes = SizeInput(urls.sizes, urls.media, facts.source, facts.target, facts.kind)
+    sizes = SizeInput(urls.sizes, urls.media, link_facts.source, link_facts.target, link_facts.kind)
     missing = _ShortPages(urls) if evidence is None else MissingPages(reader, evidence, start.site)
     pages = missing.examine(site_rows.page_texts(reader, start.site))
     traits = _Traits(urls, pages, _text_numbers(groups))
     judgements: dict[int, Judgement] = {}
     asked = own.copy()
-    asked[facts.target] = asked[moved.targets] = True
+    asked[link_facts.target] = asked[moved.targets] = True
     verdict = _judge_urls(urls, asked, evidence, missing.whys(), judgements)
-    _judge_aliases(urls, facts, judgements)
+    _judge_aliases(urls, link_facts, judgements)
     notes += missing.notes
     begun = [text for run in reader.runs() for text in run.starts] if judged else [start.url]
     site = AuditInput(
@@ -163,7 +163,7 @@ def site_audit(
             urls.column(urls.rows.in_sitemap),
         ),
         traits.columns(pulled_bytes(sizes)),
-        facts,
+        link_facts,
         moved,
         dataclasses.replace(
             _remarks(reader, start.site, urls, traits.translated, fragments, groups),
@@ -195,9 +195,9 @@ def _open(
 class Urls:
     """All URLs sorted by text, and the mapping from ids to indices in that order."""
 
-    def __init__(self, reader: CollectionReader) -> None:
-        """Call within a snapshot."""
-        self.reader = reader
+    def __init__(self, reader: CollectionReader, facts: SourceFacts = NO_FACTS) -> None:
+        """Call within a snapshot. facts: of pages parsed just before."""
+        self.reader, self.facts = reader, facts
         self.rows = rows = site_rows.all_urls(reader)
         self.leads = all_redirects(reader)
         self._order = np.array(sorted(range(len(rows.texts)), key=rows.texts.__getitem__), np.int64)
@@ -422,10 +422,9 @@ def _near(urls: Urls, groups: Sequence[DuplicateGroup]) -> Iterator[NearGroup]:
 
 
 def _fragments(
-    reader: CollectionReader,
+    urls: Urls,
     site: SiteKey,
     links: site_rows.LinkBlock,
-    redirects: LinkRows,
     evidence: UrlEvidence | None,
     notes: list[str],
 ) -> Iterator[tuple[int, str, FragmentVerdict]]:
@@ -433,10 +432,11 @@ def _fragments(
 
     Reads each target's body once. For targets without a stored body it takes the verdicts of checks, if any.
     """
+    reader, redirects = urls.reader, urls.leads
     inherits = ~np.isin(redirects.sources, checks.redirects_to_places(reader))
     moved = LinkRows(redirects.sources[inherits], redirects.targets[inherits])
     ends = dict(zip(moved.sources.tolist(), resolve_redirects(moved.targets, moved)[0].tolist(), strict=True))
-    contents, looks = reader, dict[int, dict[str, FragmentVerdict]]()
+    looks = dict[int, dict[str, FragmentVerdict]]()
     if evidence is not None:
         looks = {url_id(url): dict(look.fragments) for url, look in checks.looks(reader).items() if look.fragments}
     targets = groupby(site_rows.fragment_rows(reader, site), key=lambda row: row[1])
@@ -444,7 +444,7 @@ def _fragments(
         if number == FRAGMENT_PAGES:
             notes.append(f"Link fragments (#name) were checked on the first {FRAGMENT_PAGES:,} target pages only.")
             break
-        find = _places_of_page(reader, contents, ends.get(target, target))
+        find = _places_of_page(reader, ends.get(target, target), urls.facts)
         if find is None:
             find = looks.get(evidence.way(target).end, {}).get if evidence is not None else _NO_PLACES.get
         for source, _, kind, position, fragments in rows:
@@ -455,15 +455,18 @@ def _fragments(
 
 
 def _places_of_page(
-    reader: CollectionReader, contents: CollectionReader, page: int
+    reader: CollectionReader, page: int, facts: SourceFacts
 ) -> Callable[[str], FragmentVerdict | None] | None:
     """A function for the verdict on a fragment of a stored page; None if its body is not stored or has no anchors."""
     media_type, charset = site_rows.type_with_places(reader, page)
-    body = contents.body(UrlId(page)) if media_type else None
+    if not media_type:
+        return None
+    known = facts.anchors(page)
+    body = reader.body(UrlId(page)) if known is None else b""
     if body is None:
         return None
-    names = anchors_of_body(body, media_type, charset)
-    text = cache(lambda: contents.text(UrlId(page)))
+    names = anchors_of_body(body, media_type, charset) if known is None else known
+    text = cache(lambda: reader.text(UrlId(page)))
     return cache(  # many links of a site have the same fragment
         lambda fragment: fragment_verdict(
             fragment, names, text=text() if DIRECTIVE in fragment else None, media_type=media_type
@@ -514,7 +517,7 @@ def _text_numbers(groups: Sequence[DuplicateGroup]) -> dict[UrlId, int]:
 
 
 def issue_table(
-    reader: CollectionReader,
+    urls: Urls,
     starts: Iterable[Start],
     rules: AuditRules,
     *,
@@ -528,11 +531,11 @@ def issue_table(
     """
     kinds: list[KindIssues] = []
     url: Sequence[Url] = ()
-    ids, urls = np.zeros(0, np.int64), Urls(reader)
+    ids = np.zeros(0, np.int64)
     for start in starts:
         audited = site_audit(urls, start, near=near, closed=closed)
         url, ids = audited.site.urls.url, audited.ids  # the same for every site
-        kinds += [with_anchors(reader, kind, ids) for kind in audited.kinds(rules)]
+        kinds += [with_anchors(urls.reader, kind, ids) for kind in audited.kinds(rules)]
         for sentence in audited.notes:
             note(sentence)
     return IssueTable((), url, ids).of(kinds)

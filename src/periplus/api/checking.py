@@ -18,22 +18,21 @@ from periplus.api.crawling import (
     CrawlEnd,
     CrawlOrder,
     Progress,
-    at_limit,
     crawl,
     refresh,
     work,
 )
 from periplus.api.evidence import FAILURE_REASONS, UrlEvidence
-from periplus.api.homes import home_of, open_reader, snapshot_of, workable
+from periplus.api.homes import at_limit, crawls_of, home_of, is_over, open_reader, snapshot_of, workable
 from periplus.api.page_notes import take_certificates
 from periplus.errors import NoCollection
 from periplus.model.audit import Verdict
 from periplus.model.frontier import SideRequest
 from periplus.model.graph import REASONS
-from periplus.model.ports import CHECK, CrawlHome, RunRecord
+from periplus.model.ports import CHECK, RunRecord
 from periplus.model.visit import Cause, Purpose, Reason, Request
 from periplus.model.web import HostKey, Url
-from periplus.settings import Auditing, Budget, Settings, last_settings
+from periplus.settings import Settings
 from periplus.store import checks, site_rows
 from periplus.store.reader import CollectionReader
 from periplus.store.site_arrays import redirects as all_redirects
@@ -118,45 +117,21 @@ def order_for(
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 
-def settings_before(place: Place) -> Settings:
-    """Settings of the collection's last crawl or refresh, without those for auditing; also without its limits if it is
-    finished.
-
-    The defaults if there was none. Raises NoCollection.
-    """
-    crawls = _crawls(home_of(place))
-    settings = dataclasses.replace(last_settings(crawls[-1].settings), auditing=Auditing()) if crawls else Settings()
-    return (
-        dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum))
-        if crawls and _is_over(crawls[-1])
-        else settings
-    )
-
-
-def _crawls(home: CrawlHome) -> list[RunRecord]:
-    """Crawls and refreshes, oldest first. Raises NoCollection."""
-    return [record for record in home.runs() if record.kind != CHECK]
-
-
-def _is_over(crawl: RunRecord) -> bool:
-    return crawl.state in ("done", "suspicious") or at_limit(crawl.state, crawl.note)
-
-
 def _is_crawled(order: CheckOrder) -> bool:
     """Whether the last crawl or refresh is finished (or stopped at its limit and must not continue) and includes these
     starts.
     """
     crawls: list[RunRecord] = []
     with contextlib.suppress(NoCollection):
-        crawls = _crawls(order.crawl.home)
+        crawls = crawls_of(order.crawl.home)
     begun = {text for record in crawls for text in record.starts}
-    is_over = bool(crawls) and _is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
-    return is_over and begun.issuperset(order.crawl.starts)
+    is_done = bool(crawls) and is_over(crawls[-1]) and not (order.onward and crawls[-1].state == "stopped")
+    return is_done and begun.issuperset(order.crawl.starts)
 
 
 def _check_alone(order: CheckOrder, watch: Callable[[Progress], bool]) -> CheckEnd:
     clock, home = SystemClock(), order.crawl.home
-    last = _crawls(home)[-1]
+    last = crawls_of(home)[-1]
     left = last.note if last.state == "stopped" else ""
     settings = check_settings(workable(order.crawl.settings))
     crawl_order = dataclasses.replace(order.crawl, settings=settings)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # analyses import NumPy and SciPy, crawling libcurl: imported
     from periplus.api.inlink_index import InlinkIndexes
     from periplus.api.marks import SiteSample
     from periplus.api.page import Page
+    from periplus.api.page_notes import SourceFacts
     from periplus.api.searching import Search
     from periplus.api.site import Site
     from periplus.api.templates import Templates
@@ -473,18 +474,18 @@ class Collection(StoredCollection):
         from periplus.api.page_notes import take_notes
 
         target = Path(path or (REPORT_FILE if self._store else self.folder / REPORT_FILE))
-        take_notes(self.place)
+        facts = take_notes(self.place)
         with _without_collector():
             if target.suffix.lower() == ".pdf":
                 from periplus.present.report_pdf import write_report_pdf
 
-                target.write_bytes(write_report_pdf(self._report_data(site, near), self.path_shortener()))
+                target.write_bytes(write_report_pdf(self._report_data(site, near, facts), self.path_shortener()))
             else:
-                page = as_file_links(self.folders(), self._report_page(site, near))
+                page = as_file_links(self.folders(), self._report_page(site, near, facts))
                 target.write_text(page, "utf-8", errors="replace")
         return target
 
-    def _report_page(self, site: str, near: bool | None) -> str:
+    def _report_page(self, site: str, near: bool | None, facts: SourceFacts) -> str:
         """The report as HTML. That of the whole collection is kept in its folder until something changes."""
         from periplus.api.page_segments import rules_at
 
@@ -501,13 +502,13 @@ class Collection(StoredCollection):
         from periplus.model.results import ReportData
         from periplus.present.report import site_report, sites_page
 
-        data = self._report_data(site, near)
+        data = self._report_data(site, near, facts)
         page = site_report(data) if isinstance(data, ReportData) else sites_page(data)
         if is_kept and key_now() == key:
             keep_text(self.folder / REPORT_TEXT, key, page)
         return page
 
-    def _report_data(self, site: str, near: bool | None) -> ReportData | SitesReport:
+    def _report_data(self, site: str, near: bool | None, facts: SourceFacts) -> ReportData | SitesReport:
         from periplus.api.facts import RankOrder, site_starts
         from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
@@ -516,7 +517,7 @@ class Collection(StoredCollection):
             now = self._clock.now()
             if not site and len(site_starts(self._reader)) > 1:
                 return sites_report(self._reader, now, near)
-            return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place))
+            return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place), facts=facts)
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""

@@ -521,11 +521,6 @@ def start_worker(order: CrawlOrder, run_id: int) -> subprocess.Popen[bytes]:
     )
 
 
-def at_limit(state: str, note: str) -> bool:
-    """Whether the run ended at a limit set by the user: see `verdict` and `Supervisor.tick`."""
-    return state == "stopped" and note.startswith("max-")
-
-
 def run_outcome(counts: RunCounts, waiting: bool, stop_note: str, first: str) -> tuple[str, str]:
     """(state, note) of a run that ended.
 

@@ -214,9 +214,9 @@ def issues_of_sites(reader: CollectionReader, place: Place, *, closed: bool = Fa
     closed: include causes that were accepted or ignored.
     """
     from periplus.analyse.issues import audit_rules
-    from periplus.api.audit import issue_table
+    from periplus.api.audit import Urls, issue_table
     from periplus.api.facts import site_starts
 
     auditing = read_settings(rules_file(place)).auditing
     rules = audit_rules(auditing.severity, auditing.ignore)
-    return issue_table(reader, site_starts(reader), rules, closed=closed)
+    return issue_table(Urls(reader), site_starts(reader), rules, closed=closed)

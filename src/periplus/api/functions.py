@@ -130,8 +130,9 @@ def check(  # noqa: PLR0913 - the options of a check
     StoreError.
     """
     from periplus.api.checking import check as run
-    from periplus.api.checking import order_for, settings_before
+    from periplus.api.checking import order_for
     from periplus.api.grading import grades_now, store_issues
+    from periplus.api.homes import settings_before
     from periplus.api.positions import issues_of
 
     starts, settings = _starts(start, settings) if start else ((), settings)

@@ -15,8 +15,8 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
 from periplus.files import FolderFiles
 from periplus.masking import without_secrets
-from periplus.model.ports import Clock, CrawlHome, ResultStore
-from periplus.settings import SUFFIX, Settings
+from periplus.model.ports import CHECK, Clock, CrawlHome, ResultStore, RunRecord
+from periplus.settings import SUFFIX, Auditing, Budget, Settings, last_settings
 from periplus.store.reader import CollectionReader, CollectionWriter
 from periplus.urls.folders import folders_of
 from periplus.urls.scope import own_hosts
@@ -300,6 +300,42 @@ def files_state(folder: Path) -> object:
     from periplus.store.sqlite.schema import files_state as state_of
 
     return state_of(folder)
+
+
+def settle_files(folder: Path) -> None:
+    """Moves the last changes into the database's file, so that `files_state` stays the same when its reader closes."""
+    from periplus.store.sqlite import listing
+
+    listing.settle(folder)
+
+
+def settings_before(place: Place) -> Settings:
+    """Settings of the collection's last crawl or refresh, without those for auditing; also without its limits if it is
+    finished.
+
+    The defaults if there was none. Raises NoCollection.
+    """
+    crawls = crawls_of(home_of(place))
+    settings = dataclasses.replace(last_settings(crawls[-1].settings), auditing=Auditing()) if crawls else Settings()
+    return (
+        dataclasses.replace(settings, budget=Budget(quantum=settings.budget.quantum))
+        if crawls and is_over(crawls[-1])
+        else settings
+    )
+
+
+def crawls_of(home: CrawlHome) -> list[RunRecord]:
+    """Crawls and refreshes, oldest first. Raises NoCollection."""
+    return [record for record in home.runs() if record.kind != CHECK]
+
+
+def is_over(crawl: RunRecord) -> bool:
+    return crawl.state in ("done", "suspicious") or at_limit(crawl.state, crawl.note)
+
+
+def at_limit(state: str, note: str) -> bool:
+    """Whether the run ended at a limit set by the user."""
+    return state == "stopped" and note.startswith("max-")
 
 
 def collections_at(given: Sequence[Place], here: Path) -> dict[str, Place]:

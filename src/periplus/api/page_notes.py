@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from periplus.acquire.transport import certificate_of
 from periplus.analyse.audit_input import NoteColumns
 from periplus.api.facts import Start, site_starts
-from periplus.api.homes import home_of, open_reader
+from periplus.api.homes import home_of, open_reader, settle_files
 from periplus.api.secrets import resolve_secrets
 from periplus.document import html
 from periplus.document.decode import decode
@@ -25,7 +26,8 @@ from periplus.document.header_checks import (
     part_header_notes,
     undecided_crawlers,
 )
-from periplus.document.static_checks import StaticNote, static_notes, vitals_notes
+from periplus.document.positions import note_positions
+from periplus.document.static_checks import StaticNote, noted_elements, vitals_notes
 from periplus.errors import StoreError
 from periplus.model.visit import Certificate
 from periplus.model.web import HostKey, SiteKey, Url, UrlId
@@ -43,11 +45,14 @@ UNNOTED_PAGES = 1_000  # limit for markup in a read-only collection: 0.1 to 1 ms
 CERTIFICATES = 50  # limit of hosts: up to three handshakes each
 ENDS_SOON_DAYS = 21  # automatic renewal happens 30 days before
 AT_ONCE = 200  # pages in one transaction
+FACT_CHARS = 20_000_000  # of anchors that are remembered for an audit; other pages are parsed again
 _MOST_NAMES = 5  # crawlers named in a note
 
 
 def take_certificates(place: Place, sites: Collection[SiteKey], settings: Settings, now: float) -> None:
     """Inspects the certificate of each own host with https pages, and stores the result."""
+    from periplus.acquire.transport import certificate_of  # imports libcurl
+
     with open_reader(place) as reader:
         pages = [url for url in page_notes.secure_pages(reader, CERTIFICATES) if site_key(url) in sites]
     identity = resolve_secrets(settings.identity, Path())
@@ -67,27 +72,75 @@ def _certificate_notes(host: HostKey, certificate: Certificate, seen: float) -> 
         yield StaticNote("tls-old", words=name)
 
 
-def take_notes(place: Place) -> None:
-    """Inspects the markup of all pages not inspected yet, and stores the notes.
+class SourceFacts:
+    """Anchors and positions of the pages that `take_notes` has parsed, so that the audit after it parses none again."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, tuple[object, str | None, tuple[str, ...], array[int]]] = {}
+        self._codes: dict[tuple[str, ...], tuple[str, ...]] = {}  # shared by pages with the same issues
+        self._room = FACT_CHARS
+
+    def add(self, page: int, source: object, anchors: set[str], positions: Mapping[str, tuple[int, int]]) -> None:
+        """source: what the page was parsed from: the digest of its body, charset, media type."""
+        names = "\0".join(sorted(anchors))
+        self._room -= len(names)
+        codes = self._codes.setdefault(tuple(positions), tuple(positions))
+        self._pages[page] = (
+            source, names if self._room >= 0 else None, codes, array("i", chain.from_iterable(positions.values()))
+        )  # fmt: skip
+
+    def __bool__(self) -> bool:
+        return bool(self._pages)
+
+    def confirm(self, reader: CollectionReader, sites: Iterable[SiteKey]) -> None:
+        """Forgets the pages that were replaced since. Call within the snapshot of the audit."""
+        if self._pages:
+            now = {page: source for site in sites for page, *source in page_notes.page_sources(reader, site)}
+            self._pages = {page: facts for page, facts in self._pages.items() if now.get(page) == facts[0]}
+
+    def anchors(self, page: int) -> frozenset[str] | None:
+        """The anchors of a page; None if they are unknown."""
+        names = self._pages[page][1] if page in self._pages else None
+        return None if names is None else frozenset(names.split("\0") if names else ())
+
+    def positions(self, page: int) -> Mapping[str, tuple[int, int]] | None:
+        """Line and column of its issues that are not of links, by code; None if they are unknown."""
+        if page not in self._pages:
+            return None
+        _, _, codes, numbers = self._pages[page]
+        return dict(zip(codes, zip(numbers[::2], numbers[1::2], strict=True), strict=True))
+
+
+NO_FACTS = SourceFacts()
+
+
+def take_notes(place: Place) -> SourceFacts:
+    """Inspects the markup of all pages not inspected yet, and stores the notes. Returns what else was seen on them.
 
     In a read-only collection, each audit inspects up to UNNOTED_PAGES itself.
     """
+    facts = SourceFacts()
     with contextlib.suppress(StoreError), open_reader(place) as reader:
         for start in site_starts(reader):
             lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE)
             while lot:
-                home_of(place).change(partial(page_notes.store_notes, notes=list(_inspect(reader, lot))))
+                home_of(place).change(partial(page_notes.store_notes, notes=list(_inspect(reader, lot, facts))))
                 # continue after the last page: otherwise each query would scan all pages before it
                 lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE, lot[-1][0])
+    if facts and isinstance(place, Path):
+        settle_files(place)
+    return facts
 
 
 def _inspect(
-    reader: CollectionReader, lot: list[tuple[int, bytes, str, str]]
+    reader: CollectionReader, lot: list[tuple[int, bytes, str, str]], facts: SourceFacts
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
-    contents = reader
     for page, md5, charset, media_type in lot:
-        text, _ = decode(contents.body(UrlId(page)) or b"", charset, media_type)
-        yield md5, static_notes(text, html.parse(text))
+        text, _ = decode(reader.body(UrlId(page)) or b"", charset, media_type)
+        tree = html.parse_with_positions(text)
+        notes = noted_elements(text, tree)
+        facts.add(page, [md5, charset, media_type], html.anchors(tree), note_positions(tree, notes))
+        yield md5, [note for note, _ in notes]
 
 
 def notes_of_site(reader: CollectionReader, start: Start, note: Callable[[str], object]) -> dict[str, NoteColumns]:
@@ -136,7 +189,9 @@ def _notes_of_pages(
     lot = page_notes.pages_without_notes(reader, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
-    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES]), strict=True):
+    for unnoted, (_, notes) in zip(
+        lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES], SourceFacts()), strict=True
+    ):
         yield from ((unnoted[0], fact) for fact in notes)
     for number, paint_s, shift in page_notes.rendering_measures(reader, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))

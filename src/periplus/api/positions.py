@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from periplus.analyse.audit import issue_kinds
 from periplus.analyse.issues import COLUMNS, IssueTable, KindIssues, audit_rules, format_issues, texts
 from periplus.analyse.linkgraph import sort_distinct
-from periplus.api.audit import issue_table
 from periplus.api.facts import chosen_starts, site_starts
 from periplus.api.homes import files_state, open_reader, snapshot_of
-from periplus.api.page_notes import take_notes
+from periplus.api.page_notes import NO_FACTS, SourceFacts, take_notes
 from periplus.document.header_checks import HEADER_CODES
-from periplus.document.positions import PageSource, positions_of
+from periplus.document.positions import PageSource, is_of_link, positions_of
 from periplus.model.arrays import Unsigned8
 from periplus.model.audit import Issue, Severity
 from periplus.model.web import Url
@@ -64,8 +63,11 @@ def rows_with_positions(place: Place, names: Sequence[str], rows: Sequence[Row])
         yield tuple(values)
 
 
-def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
-    """All issues, with line and column where they can be found in the stored page. Bounded memory."""
+def locate_issues(reader: CollectionReader, issues: IssueTable, facts: SourceFacts = NO_FACTS) -> IssueTable:
+    """All issues, with line and column where they can be found in the stored page. Bounded memory.
+
+    facts: of pages parsed just before.
+    """
     kinds = [replace(kind, lines=kind.lines.copy(), columns=kind.columns.copy()) for kind in issues.kinds]
     sorted_kinds = [
         (kind, np.argsort(kind.pages, kind="stable")) for kind in kinds if kind.kind.code not in WHOLE_PAGE_CODES
@@ -79,25 +81,31 @@ def locate_issues(reader: CollectionReader, issues: IssueTable) -> IssueTable:
             for kind, order in sorted_kinds
         ]
         words = chain.from_iterable(format_issues(kind.rows(rows), issues.url) for kind, rows in spans)
-        done = with_positions(reader, words)
+        done = with_positions(reader, words, facts)
         for kind, rows in spans:
             for row, issue in zip(rows.tolist(), islice(done, len(rows)), strict=True):
                 kind.lines[row], kind.columns[row] = issue.line, issue.column
     return issues.of(kinds)
 
 
-def with_positions(reader: CollectionReader, issues: Iterable[Issue]) -> Iterator[Issue]:
+def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: SourceFacts = NO_FACTS) -> Iterator[Issue]:
     """The issues in the same order, with line and column where they can be found in the stored page."""
     block, by_page = list(issues), dict[str, list[int]]()
     for place, issue in enumerate(block):
         if issue.code not in WHOLE_PAGE_CODES:
             by_page.setdefault(issue.url, []).append(place)
     for url, places in by_page.items():
-        source = _source(reader, Url(url))
+        known = facts.positions(url_id(Url(url)))
+        if known is not None:
+            for place in places:
+                if not is_of_link(block[place]) and (line_column := known.get(block[place].code)):
+                    block[place] = replace(block[place], line=line_column[0], column=line_column[1])
+        left = places if known is None else [place for place in places if is_of_link(block[place])]
+        source = _source(reader, Url(url)) if left else None
         if source is None:
             continue
-        own = [block[place] for place in places]
-        for place, issue, position in zip(places, own, positions_of(source, own), strict=True):
+        own = [block[place] for place in left]
+        for place, issue, position in zip(left, own, positions_of(source, own), strict=True):
             if position is not None:
                 block[place] = replace(issue, line=position[0], column=position[1])
     yield from block
@@ -131,7 +139,7 @@ def issues_of(
             return ""
         return repr((VERSION, sorted(issue_kinds()), files_state(place), settings.auditing, site, fragments, near))
 
-    take_notes(place)
+    facts = take_notes(place)
     key = key_now()
     file = Path(place) / column_files.ISSUES
     if key and (stored := column_files.open_columns(file, KEPT_VERSION)) and stored.head["key"] == key:
@@ -140,14 +148,17 @@ def issues_of(
             for sentence in stored.head["notes"]:
                 note(sentence)
             return table
+    from periplus.api.audit import Urls, issue_table  # takes a third of the start of a command that reads kept issues
+
     rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     if not fragments:
         rules = replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     notes = list[str]()
     with snapshot_of(place) as reader:
         starts = chosen_starts(site_starts(reader), site)
-        table = issue_table(reader, starts, rules, near=near, note=notes.append).sort()
-        table = locate_issues(reader, table)
+        facts.confirm(reader, [start.site for start in starts])
+        table = issue_table(Urls(reader, facts), starts, rules, near=near, note=notes.append).sort()
+        table = locate_issues(reader, table, facts)
     for sentence in notes:
         note(sentence)
     if key and key_now() == key:

@@ -28,6 +28,7 @@ from periplus.api.facts import (
     site_starts,
 )
 from periplus.api.grading import trend_points, ungradable_fields
+from periplus.api.page_notes import NO_FACTS, SourceFacts
 from periplus.api.page_segments import site_sums
 from periplus.api.positions import with_positions
 from periplus.model.arrays import Ints, Mask
@@ -69,23 +70,26 @@ SCREENSHOTS = 9  # about 30 KB each
 _SEVERITIES = list(Severity)
 
 
-def report_data(
+def report_data(  # noqa: PLR0913 - the questions of a report
     reader: CollectionReader,
     site: str,
     order: RankOrder,
     now: float,
     near: bool | None = None,
     rules: Sequence[SegmentRule] = (),
+    *,
+    facts: SourceFacts = NO_FACTS,
 ) -> ReportData:
     """All data of the report of a site.
 
-    near: compare texts for near duplicates; None: only if the site is small. rules: for segments. Raises UsageError for
-    an unknown site.
+    near: compare texts for near duplicates; None: only if the site is small. rules: for segments. facts: of pages
+    parsed just before. Raises UsageError for an unknown site.
     """
     with reader.snapshot():
         start = chosen_start(site_starts(reader), site)
-        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader))
-        data = _build_report(reader, rows, analysis, audit, now)
+        facts.confirm(reader, [start.site])
+        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader, facts))
+        data = _build_report(reader, rows, analysis, audit, now, sources=facts)
         if not rules:
             return data
         return replace(data, segments=site_sums(reader, rules, start.site, _pages_by_severity(audit)))
@@ -116,7 +120,12 @@ def sites_report(reader: CollectionReader, now: float, near: bool | None = None)
 
 
 def _analyse_site(
-    reader: CollectionReader, start: Start, order: RankOrder, now: float, near: bool | None, urls: Urls
+    reader: CollectionReader,
+    start: Start,
+    order: RankOrder,
+    now: float,
+    near: bool | None,
+    urls: Urls,
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(reader, start.site)]
@@ -162,7 +171,13 @@ def _to_pages(links: site_rows.LinkBlock) -> LinkRows:
 
 
 def _build_report(
-    reader: CollectionReader, rows: SiteRows, analysis: SiteAnalysis, audit: SiteAudit, now: float
+    reader: CollectionReader,
+    rows: SiteRows,
+    analysis: SiteAnalysis,
+    audit: SiteAudit,
+    now: float,
+    *,
+    sources: SourceFacts,
 ) -> ReportData:
     facts, graph, site_map, site = analysis.facts, analysis.graph, analysis.site_map, rows.start.site
     facts = replace(facts, title=without_site_name(facts.title))
@@ -171,7 +186,7 @@ def _build_report(
     alone = len(site_starts(reader)) == 1
     sizes, heaviest = _weights(reader, audit)
     broken, broken_urls = broken_links(reader, audit)
-    groups = issue_groups(reader, audit)
+    groups = issue_groups(reader, audit, sources)
     return ReportData(
         about=about(rows, analysis.ranking, now),
         finished=_finish_time(rows),
@@ -221,10 +236,10 @@ def depth_tallies(site_map: SiteMap, is_fetched: Mask) -> tuple[DepthTally, ...]
     )
 
 
-def issue_groups(reader: CollectionReader, audit: SiteAudit) -> tuple[IssueGroup, ...]:
+def issue_groups(reader: CollectionReader, audit: SiteAudit, facts: SourceFacts) -> tuple[IssueGroup, ...]:
     """Findings by kind, most severe first; each with its first FAULTS_NAMED causes, those on most pages first."""
     groups = [_issue_group(audit, code, columns, reader) for code, columns in audit.findings.items()]
-    return tuple(sorted(_with_positions(reader, groups), key=_place_of_severity))
+    return tuple(sorted(_with_positions(reader, groups, facts), key=_place_of_severity))
 
 
 def _place_of_severity(group: IssueGroup) -> int:
@@ -232,10 +247,10 @@ def _place_of_severity(group: IssueGroup) -> int:
     return _SEVERITIES.index(group.severity)
 
 
-def _with_positions(reader: CollectionReader, groups: Sequence[IssueGroup]) -> list[IssueGroup]:
+def _with_positions(reader: CollectionReader, groups: Sequence[IssueGroup], facts: SourceFacts) -> list[IssueGroup]:
     """Adds line and column to the first ISSUES_PLACED issues of each fault."""
     faults = [fault for group in groups for fault in group.faults]
-    placed = with_positions(reader, [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]])
+    placed = with_positions(reader, [issue for fault in faults for issue in fault.issues[:MOST_POSITIONS]], facts)
 
     def with_lines(fault: Fault) -> Fault:
         first = islice(placed, min(MOST_POSITIONS, len(fault.issues)))

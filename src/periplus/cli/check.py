@@ -133,8 +133,8 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     periplus check --suggest https://web.archive.org/cdx/search/cdx     archived copies beside broken links
     """
     from periplus.analyse.grades import fail_on, least_grades
-    from periplus.api.checking import order_for, settings_before
     from periplus.api.grading import baseline_run, grades_now, new_since, store_issues
+    from periplus.api.homes import settings_before
     from periplus.api.page_segments import issues_within, require_segment
     from periplus.api.positions import issues_of
 
@@ -145,14 +145,16 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
         flags["max_depth"] = 0
     here = place if isinstance(place, Path) else Path()  # the periplus.toml that holds for it
     settings = settings_of(flags, here, None if urls else settings_before(place))
-    order = order_for(place, urls, settings, **{name: flags[name] for name in ("external", "fragments", "head")})
+    order = None
+    if not flags["offline"]:
+        from periplus.api.checking import order_for
+
+        order = order_for(place, urls, settings, **{name: flags[name] for name in ("external", "fragments", "head")})
     if flags["segment"]:
         require_segment(place, flags["segment"])  # before the first request
     conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])
     baseline = baseline_run(place, flags["baseline"]) if flags["baseline"] else 0
-    end = None
-    if not flags["offline"]:
-        end = _run(order, flags)
+    end = _run(order, flags) if order is not None else None
     note = (lambda sentence: None) if quiet else (lambda sentence: say(sentence, "yellow"))
     issues = issues_of(place, settings, flags["site"], fragments=flags["fragments"], near=flags["near"], note=note)
     if end is not None:
@@ -297,16 +299,14 @@ def _grade_gate(grades: Sequence[FieldGrade], least: Mapping[GradedField, int], 
 def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) -> None:
     """folders: local folders, as in their setting; files in them are shown as paths."""
     from periplus.analyse.audit import issue_kinds
-    from periplus.api.audit import issue_rows
     from periplus.model.tables import ISSUES
     from periplus.present.issues import LISTED_PAGES, fault_list, gcc, github, issue_row, junit, sarif
     from periplus.present.tables import write_table
 
-    issues, faults, rows = iter(table), table.faults(LISTED_PAGES), issue_rows(table)
+    issues, faults = iter(table), table.faults(LISTED_PAGES)
     if folders:
         shown = path_formatter(folders_of(folders), Path.cwd())
         issues = (shorten_paths(issue, shown) for issue in table)
-        rows = (issue_row(shorten_paths(issue, shown), issue_kinds()) for issue in table)
         grouped = (
             sorted(
                 (_shorten_fault_paths(fault, shown) for fault in group), key=lambda fault: (-fault.pages, fault.cause)
@@ -325,4 +325,7 @@ def _write(format: str, table: IssueTable, folders: Sequence[str], out: TextIO) 
     elif format == "table":
         out.writelines(line + "\n" for line in fault_list(table.sums(), faults))
     else:
+        from periplus.api.audit import issue_rows
+
+        rows = (issue_row(issue, issue_kinds()) for issue in issues) if folders else issue_rows(table)
         write_table(ISSUES.names, rows, format, out)

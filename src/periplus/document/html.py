@@ -34,6 +34,12 @@ def parse_with_positions(text: str) -> Tree:
     return turbohtml.parse(text, positions=True)
 
 
+def anchors(tree: Tree) -> set[str]:
+    """Every `id`, and the `name` of every `a`: see `links.anchors`."""
+    names = {element.attr("name") for element in tree.select("a[name]")}
+    return {name for name in names.union(element.attr("id") for element in tree.select("[id]")) if name}
+
+
 def position(element: Element) -> tuple[int, int] | None:
     """(line, column) of the `<` of its start tag, both from 1; None for an implied element.
 

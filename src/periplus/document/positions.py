@@ -14,7 +14,7 @@ from periplus.document.link_rows import split_of_attribute, with_query_in
 from periplus.document.links import urls
 from periplus.document.media_types import text_readers
 from periplus.document.page_rules import ROLES, SOURCES
-from periplus.document.static_checks import name_of, noted_elements
+from periplus.document.static_checks import StaticNote, name_of, noted_elements
 from periplus.errors import InvalidUrl
 from periplus.model.audit import Issue
 from periplus.model.page import HTML_TYPES, POSITIONS, Position
@@ -85,7 +85,7 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
     markup = text if convert is None else convert(text, True).html
     tree = html.parse_with_positions(markup)
     # links and notes take two thirds of the time, and are computed only if needed
-    of_links = [issue for issue in issues if _is_of_link(issue)]
+    of_links = [issue for issue in issues if is_of_link(issue)]
     written = _link_sources(tree) if of_links else iter(())
     if all(issue.code in _FRAGMENTS for issue in of_links):
         fragments = {_fragment_of(issue) for issue in of_links}
@@ -96,12 +96,25 @@ def positions_of(page: PageSource, issues: Sequence[Issue]) -> list[LineColumn |
         return [_in_text(text, link.text) if link else None for link in of_issues]
     pairs = list(zip(issues, of_issues, strict=True))
     needs_notes = any(link is None and issue.code not in ISSUE_SELECTORS for issue, link in pairs)
-    notes = noted_elements(markup, tree) if needs_notes else []
-    noted = {note.code: element for note, element in notes if element is not None}
+    noted = _first_elements(noted_elements(markup, tree) if needs_notes else [])
     elements = (
         link.element if link else noted.get(issue.code) or _issue_element(tree, issue.code) for issue, link in pairs
     )
     return [html.position(element) if element is not None else None for element in elements]
+
+
+def note_positions(tree: html.Tree, notes: Iterable[tuple[StaticNote, html.Element | None]]) -> dict[str, LineColumn]:
+    """The positions of all issues that are not of links, by code. notes: `noted_elements` of the tree, which was parsed
+    with positions.
+    """
+    elements = {code: element for code in ISSUE_SELECTORS if (element := _issue_element(tree, code)) is not None}
+    elements |= {code: element for code, element in _first_elements(notes).items() if element}
+    places = ((code, html.position(element)) for code, element in elements.items())
+    return {code: place for code, place in places if place is not None}
+
+
+def _first_elements(notes: Iterable[tuple[StaticNote, html.Element | None]]) -> dict[str, html.Element]:
+    return {note.code: element for note, element in notes if element is not None}
 
 
 def _issue_element(tree: html.Tree, code: str) -> html.Element | None:
@@ -143,7 +156,8 @@ def _may_have(text: str, fragments: Set[str]) -> bool:
     return bool(mark) and (fragment in fragments or _PLAIN_FRAGMENT.fullmatch(fragment) is None)
 
 
-def _is_of_link(issue: Issue) -> bool:
+def is_of_link(issue: Issue) -> bool:
+    """Whether the position of an issue is that of a link; if not, `note_positions` has it."""
     return issue.code in _NO_URLS or bool(issue.related and issue.code not in ISSUE_SELECTORS)
 
 
@@ -153,18 +167,25 @@ class _Links:
     def __init__(self, links: Iterable[_LinkSource], base: Url, page: PageSource) -> None:
         self._by_text: dict[str, _LinkSource] = {}
         self._by_target: dict[Url, list[tuple[_LinkSource, str]]] = {}  # with their fragments
+        same: dict[str, Url] = {}  # an index links to thousands of places on few pages
         for link in links:
             text = link.text.strip(_C0_AND_SPACE)
             self._by_text.setdefault(text[:200], link)
-            try:
-                target, fragment = resolve(with_query_in(page.charset, text), base)
-            except InvalidUrl:
-                continue
-            self._by_target.setdefault(identity(target), []).append((link, fragment))
+            before, _, fragment = text.partition("#")
+            is_plain = _PLAIN_FRAGMENT.fullmatch(fragment) is not None
+            if (target := same.get(before) if is_plain else None) is None:
+                try:
+                    resolved, fragment = resolve(with_query_in(page.charset, text), base)
+                except InvalidUrl:
+                    continue
+                target = identity(resolved)
+                if is_plain:
+                    same[before] = target
+            self._by_target.setdefault(target, []).append((link, fragment))
 
     def of(self, issue: Issue) -> _LinkSource | None:
         """The first link that matches an issue, preferably in the same part of the page and with the same text."""
-        if not _is_of_link(issue):
+        if not is_of_link(issue):
             return None
         if issue.code in _NO_URLS:
             starts = (text for text in self._by_text if issue.detail == text or issue.detail.startswith(f"{text}: "))

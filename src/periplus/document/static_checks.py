@@ -43,13 +43,11 @@ class StaticNote(NamedTuple):
 _Notes: TypeAlias = "Iterator[tuple[StaticNote, html.Element | None]]"
 
 
-def static_notes(text: str, tree: html.Tree) -> list[StaticNote]:
-    """All notes on an HTML page; each code at most once, with the number of elements. text: decoded source."""
-    return [note for note, _ in noted_elements(text, tree)]
-
-
 def noted_elements(text: str, tree: html.Tree) -> list[tuple[StaticNote, html.Element | None]]:
-    """As `static_notes`, each with the first element concerned; None if something is missing."""
+    """All notes on an HTML page, each with the first element concerned; None if something is missing.
+
+    Each code occurs at most once, with the number of elements. text: decoded source.
+    """
     marked = html.select(tree, _OUTLINE_SELECTOR)
     return [
         *_of_headings([element for element in marked if _level(element)]),

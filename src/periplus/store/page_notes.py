@@ -50,6 +50,11 @@ def pages_without_notes(
     return reader.statements.rows(find + " ORDER BY u.id LIMIT ?", (site, after, most))
 
 
+def page_sources(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, bytes, str, str]]:
+    """(page, digest of its body, charset, media type) of the site's pages."""
+    yield from reader.stream(f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE}", (site,))
+
+
 def store_notes(statements: Statements, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
     """Stores notes by the digest of the body. Call it within a transaction."""
     rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)

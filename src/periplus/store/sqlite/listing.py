@@ -123,6 +123,13 @@ def writer(folder: Path) -> Iterator[CollectionWriter]:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # removes deleted rows from the log
 
 
+def settle(folder: Path) -> None:
+    """Moves the log into the database's file, unless another process uses it."""
+    with contextlib.closing(schema.connect(folder)) as connection:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
 def shrink(folder: Path) -> None:
     """Rewrites the file to free the space of deleted rows. No process may be using the collection."""
     with contextlib.closing(schema.connect(folder)) as connection:
