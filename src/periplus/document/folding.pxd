@@ -1,7 +1,7 @@
 cimport cython
 
 cdef int CACHE_CODE_POINTS, WIDEST, LONGER, NO_ENTRY, COPIED_SINGLY
-cdef unsigned long long HIGH_BITS, FEEDS, ONES
+cdef unsigned long long HIGH_BITS
 
 
 cdef class Folding:
@@ -33,18 +33,12 @@ cpdef line_blocks(
     const int[::1] wide
 )
 
-@cython.locals(size=Py_ssize_t, count=Py_ssize_t, word=Py_ssize_t)
-cdef Py_ssize_t line_end(
-    const unsigned char[::1] chars, const unsigned long long[::1] words, Py_ssize_t place
-) except -1
-
 @cython.locals(
     size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, copied=Py_ssize_t, line=Py_ssize_t, begin=Py_ssize_t,
     is_apart=bint, width=int, char=int, output="unsigned char[::1]",
-    chars="const unsigned char[::1]", words="const unsigned long long[::1]",
 )
 cpdef bytes fold_lines(
-    bytes written, const int[::1] blocks, const unsigned char[::1] kinds, int kind
+    const unsigned char[::1] written, const int[::1] blocks, const unsigned char[::1] kinds, int kind
 )
 
 @cython.locals(

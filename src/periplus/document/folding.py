@@ -15,7 +15,6 @@ WIDEST = 8  # bytes of the longest cached replacement
 LONGER = WIDEST + 1
 NO_ENTRY = LONGER + 1
 HIGH_BITS = 0x8080808080808080
-FEEDS, ONES = 0x0A0A0A0A0A0A0A0A, 0x0101010101010101  # eight line feeds, and eight ones: they find a zero byte
 COPIED_SINGLY = rules.COPIED_SINGLY
 
 
@@ -141,41 +140,29 @@ def line_blocks(kinds: Sequence[int], members: Sequence[int], lines: Sequence[in
     return numbers
 
 
-def line_end(chars: Sequence[int], words: Sequence[int], place: int) -> int:
-    """The place of the next line feed, or the end. words: as for `after_ascii`."""
-    size, count = len(chars), len(words)
-    while place < size and chars[place] != 10:
-        place += 1
-        if place & 7 == 0:
-            word = place >> 3
-            while word < count and not (((words[word] ^ FEEDS) - ONES) & ~(words[word] ^ FEEDS) & HIGH_BITS):
-                word += 1
-            place = word << 3
-    return place
-
-
 def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind: int) -> bytes:
     """Folds the white space in blocks of one kind: single spaces, none at line ends, no empty lines.
 
     blocks: of each line, as from `line_blocks`.
     """
-    chars, size = written, len(written)
-    words = memoryview(written)[: size & ~7].cast("Q")
+    size = len(written)
     output = bytearray(size + 1)
     start = end = copied = 0  # copied: start of the unfolded text that is copied as one piece
     for line in range(len(blocks)):
         if kinds[blocks[line]] != kind:
-            start = line_end(chars, words, start) + 1
+            while start < size and written[start] != 10:
+                start += 1
+            start += 1
             continue
         if start > copied:
-            output[end : end + start - copied] = chars[copied:start]
+            output[end : end + start - copied] = written[copied:start]
             end += start - copied
         begin, is_apart = end, False
         while start < size:
-            char = chars[start]
+            char = written[start]
             if char == 10:
                 break
-            width = width_of_space(chars, start) if char <= 32 or char >= 0xC2 else 0
+            width = width_of_space(written, start) if char <= 32 or char >= 0xC2 else 0
             if width:
                 is_apart = end > begin
                 start += width
@@ -193,7 +180,7 @@ def fold_lines(written: bytes, blocks: Sequence[int], kinds: Sequence[int], kind
         start += 1
         copied = start
     if copied < start:
-        output[end : end + size - copied] = chars[copied:size]
+        output[end : end + size - copied] = written[copied:size]
         end += size - copied + 1
     return bytes(output[: max(0, end - 1)])
 
