@@ -64,7 +64,7 @@ _CONTENT_IN_PLACE = frozenset({"data", "about", "blob"})
 C0_AND_SPACE = "".join(map(chr, range(0x21)))
 _PLAIN_CHARS = bytes(code for code in range(256) if PLAIN_IN_FRAGMENTS[code])
 # Heads that depend only on the base's folder, its server or nothing: no query alone, no scheme without slashes
-_FIXED = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*\Z|/(?![/\\\t\n\r])|https?://")
+_FOLDER_HEAD = re.compile(r"[A-Za-z0-9_.~%-][^:\\\t\n\r]*\Z|/(?![/\\\t\n\r])|https?://")
 HTTP, HTTPS = b"http://", b"https://"
 _ANYWHERE = Url("http://localhost/")
 _Element = TypeVar("_Element")
@@ -104,9 +104,9 @@ class Addresses:
 
     def number_of(self, url: Url) -> int:
         """The number of a target."""
-        known = self.numbers.get(url)
-        if known is not None:
-            return known
+        former = self.numbers.get(url)
+        if former is not None:
+            return former
         number = self.numbers[url] = len(self.urls)
         self.urls.append(url)
         self.identities.add(number)
@@ -135,10 +135,10 @@ _THREAD = local()
 
 def _addresses() -> Addresses:
     """The table of this thread. A full table is replaced, which is cheaper than tracking the last use."""
-    found: Addresses | None = getattr(_THREAD, "addresses", None)
-    if found is None or found.is_full():
-        found = _THREAD.addresses = Addresses()
-    return found
+    table: Addresses | None = getattr(_THREAD, "addresses", None)
+    if table is None or table.is_full():
+        table = _THREAD.addresses = Addresses()
+    return table
 
 
 class GatheredLinks:
@@ -261,7 +261,7 @@ class GatheredLinks:
             head = _text(chars, start, end)
             target = self._resolve(head, place)
             if (
-                _FIXED.match(head)
+                _FOLDER_HEAD.match(head)
                 and head[len(head) - 1] > " "
                 and ("?" not in head or (head.isascii() and head.isprintable()))
             ):
@@ -321,8 +321,8 @@ class GatheredLinks:
             self.fragments[row] = join_fragments(pieces)
         kinds, positions, nofollow = bytearray(size), bytearray(size), bytearray(size)
         addresses, targets = self.addresses, list[Url]()
-        held = memoryview(bytearray(8 * size)).cast("q")
-        ids = held
+        buffer = memoryview(bytearray(8 * size)).cast("q")
+        ids = buffer
         for row in range(size):
             place, target = self.places.values[row], self.targets.values[row]
             targets.append(addresses.urls[target])
@@ -336,7 +336,7 @@ class GatheredLinks:
             bytes(nofollow),
             tuple(self.fragments),
             self.counts.narrow(0, 0, 1, 0, -1),
-            held.toreadonly(),
+            buffer.toreadonly(),
         )
 
     def bad_links(self) -> tuple[BadLink, ...]:

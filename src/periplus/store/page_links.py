@@ -29,7 +29,7 @@ LANDMARKS = tuple(position.value for position in POSITIONS)
 _CODES = {name: code for names in (KINDS, LANDMARKS) for code, name in enumerate(names)}
 
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_ESCAPED = bytes([*range(ord("\t")), *range(ord("\t") + 1, ord(" ")), *b'"\\'])  # by JSON, besides the tab
+_ESCAPES = bytes([*range(ord("\t")), *range(ord("\t") + 1, ord(" ")), *b'"\\'])  # by JSON, besides the tab
 
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ def _array(texts: Sequence[str]) -> str:
     """
     whole = '","'.join(texts)
     written = whole.encode("utf-8", "surrogatepass")
-    if len(written) - len(written.translate(None, _ESCAPED)) > 2 * (len(texts) - 1):  # more than the quotes between
+    if len(written) - len(written.translate(None, _ESCAPES)) > 2 * (len(texts) - 1):  # more than the quotes between
         return _encode(texts)
     whole = whole.replace("\t", r"\t")
     return f'["{whole}"]'
