@@ -167,11 +167,10 @@ def test_a_status_class_is_a_range():
 
 
 def test_the_report_lists_broken_links_and_redirects(folder):
-    from periplus.api.facts import RankOrder
     from periplus.api.report import report_data
 
     with contextlib.closing(reading.connect(folder)) as connection:
-        data = report_data(SqliteReader(connection), "", RankOrder(), 0.0)
+        data = report_data(SqliteReader(connection), "", 0.0)
     dead = [(link.target, link.reason, [holder.url for holder in link.holders]) for link in data.broken]
     assert dead == [
         ("https://e.org/gone", Reason.NOT_FOUND, [HOME, "https://e.org/a"]),
@@ -198,11 +197,10 @@ def test_the_report_lists_broken_links_and_redirects(folder):
 
 def test_links_to_a_redirect_loop_are_broken(tmp_path):
     folder = stored(tmp_path, {HOME: page("Home", "/1"), "https://e.org/1": "/2", "https://e.org/2": "/1"}, [HOME])
-    from periplus.api.facts import RankOrder
     from periplus.api.report import report_data
 
     with contextlib.closing(reading.connect(folder)) as connection:
-        dead = report_data(SqliteReader(connection), "", RankOrder(), 0.0).broken
+        dead = report_data(SqliteReader(connection), "", 0.0).broken
     assert [(link.target, link.reason) for link in dead] == [("https://e.org/1", Reason.BAD_ANSWER)]
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 import periplus
 from periplus.api.comparison import compare_sites
-from periplus.api.facts import MOST_SITES, RankOrder
+from periplus.api.facts import MOST_SITES
 from periplus.api.report import report_data, sites_report
 from periplus.cli.main import main
 from periplus.errors import UsageError
@@ -45,7 +45,7 @@ def test_trends_are_of_the_whole_collection_and_shown_for_one_site_only(folder, 
     alone = stored(tmp_path / "one.periplus", {A: page("Home of A")}, [A])
     for place, runs in ((folder, 0), (alone, 1)):
         with contextlib.closing(reading.connect(place)) as connection:
-            assert len(report_data(SqliteReader(connection), "a.org", RankOrder(), 0.0).trends) == runs
+            assert len(report_data(SqliteReader(connection), "a.org", 0.0).trends) == runs
 
 
 def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
@@ -53,7 +53,7 @@ def test_the_report_of_all_sites_has_the_figures_of_each_sites_report(folder):
         report = sites_report(SqliteReader(connection), 0.0)
         assert [site.site for site in report.sites] == ["a.org", "b.org", "c.org"]
         for site in report.sites:
-            own = report_data(SqliteReader(connection), site.site, RankOrder(), 0.0)
+            own = report_data(SqliteReader(connection), site.site, 0.0)
             assert site.counts == own.counts
             assert site.broken_urls == own.broken_urls
             assert site.size_bytes == sum(one.size_bytes for one in own.sizes)

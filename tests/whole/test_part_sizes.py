@@ -84,7 +84,7 @@ def whole_site(folder):
     with read(folder) as connection:
         return {
             one.kind.value: (one.size_bytes, one.urls, one.unsized)
-            for one in report_data(SqliteReader(connection), "", RankOrder(), 0.0).sizes
+            for one in report_data(SqliteReader(connection), "", 0.0).sizes
         }
 
 
@@ -144,8 +144,7 @@ def test_the_size_of_each_page_includes_its_parts_and_is_in_the_map(tmp_path):
     own = sizes_of_pages(tmp_path)
     with read(tmp_path) as connection:
         heaviest = {
-            page.url.rpartition("/")[2]: page
-            for page in report_data(SqliteReader(connection), "", RankOrder(), 0.0).heaviest
+            page.url.rpartition("/")[2]: page for page in report_data(SqliteReader(connection), "", 0.0).heaviest
         }
     parts = 2000 + 5000 + 900 + 300 + 11 + 70
     assert (sum(heaviest[""].pulled), heaviest[""].unsized) == (own[""] + parts, 3)

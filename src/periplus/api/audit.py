@@ -461,11 +461,12 @@ def _places_of_page(
     media_type, charset = site_rows.type_with_places(reader, page)
     if not media_type:
         return None
-    known = facts.anchors(page)
-    body = reader.body(UrlId(page)) if known is None else b""
-    if body is None:
-        return None
-    names = anchors_of_body(body, media_type, charset) if known is None else known
+    names = facts.anchors(page)
+    if names is None:
+        body = reader.body(UrlId(page))
+        if body is None:
+            return None
+        names = anchors_of_body(body, media_type, charset)
     text = cache(lambda: reader.text(UrlId(page)))
     return cache(  # many links of a site have the same fragment
         lambda fragment: fragment_verdict(

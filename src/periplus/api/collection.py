@@ -509,7 +509,7 @@ class Collection(StoredCollection):
         return page
 
     def _report_data(self, site: str, near: bool | None, facts: SourceFacts) -> ReportData | SitesReport:
-        from periplus.api.facts import RankOrder, site_starts
+        from periplus.api.facts import site_starts
         from periplus.api.page_segments import rules_at
         from periplus.api.report import report_data, sites_report
 
@@ -517,7 +517,7 @@ class Collection(StoredCollection):
             now = self._clock.now()
             if not site and len(site_starts(self._reader)) > 1:
                 return sites_report(self._reader, now, near)
-            return report_data(self._reader, site, RankOrder(), now, near, rules_at(self.place), facts=facts)
+            return report_data(self._reader, site, now, near, rules_at(self.place), facts=facts)
 
     def diff(
         self, before: str = "last-1", after: str = "last", *, other: Path | str | None = None, site: str = ""

@@ -95,17 +95,17 @@ def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: Sou
         if issue.code not in WHOLE_PAGE_CODES:
             by_page.setdefault(issue.url, []).append(place)
     for url, places in by_page.items():
-        known = facts.positions(url_id(Url(url)))
-        if known is not None:
+        by_code = facts.positions(url_id(Url(url)))
+        if by_code is not None:
             for place in places:
-                if not is_of_link(block[place]) and (line_column := known.get(block[place].code)):
+                if not is_of_link(block[place]) and (line_column := by_code.get(block[place].code)):
                     block[place] = replace(block[place], line=line_column[0], column=line_column[1])
-        left = places if known is None else [place for place in places if is_of_link(block[place])]
-        source = _source(reader, Url(url)) if left else None
+        link_issues = places if by_code is None else [place for place in places if is_of_link(block[place])]
+        source = _source(reader, Url(url)) if link_issues else None
         if source is None:
             continue
-        own = [block[place] for place in left]
-        for place, issue, position in zip(left, own, positions_of(source, own), strict=True):
+        own = [block[place] for place in link_issues]
+        for place, issue, position in zip(link_issues, own, positions_of(source, own), strict=True):
             if position is not None:
                 block[place] = replace(issue, line=position[0], column=position[1])
     yield from block

@@ -70,10 +70,9 @@ SCREENSHOTS = 9  # about 30 KB each
 _SEVERITIES = list(Severity)
 
 
-def report_data(  # noqa: PLR0913 - the questions of a report
+def report_data(
     reader: CollectionReader,
     site: str,
-    order: RankOrder,
     now: float,
     near: bool | None = None,
     rules: Sequence[SegmentRule] = (),
@@ -88,7 +87,7 @@ def report_data(  # noqa: PLR0913 - the questions of a report
     with reader.snapshot():
         start = chosen_start(site_starts(reader), site)
         facts.confirm(reader, [start.site])
-        rows, analysis, audit = _analyse_site(reader, start, order, now, near, Urls(reader, facts))
+        rows, analysis, audit = _analyse_site(reader, start, now, near, Urls(reader, facts))
         data = _build_report(reader, rows, analysis, audit, now, sources=facts)
         if not rules:
             return data
@@ -101,7 +100,7 @@ def sites_report(reader: CollectionReader, now: float, near: bool | None = None)
     with reader.snapshot():
         urls, blank = Urls(reader), ungradable_fields(reader)
         for start in site_starts(reader):
-            rows, analysis, audit = _analyse_site(reader, start, RankOrder(), now, near, urls)
+            rows, analysis, audit = _analyse_site(reader, start, now, near, urls)
             groups = [_issue_group(audit, code, columns) for code, columns in audit.findings.items()]
             sums.append(
                 SiteSum(
@@ -120,17 +119,12 @@ def sites_report(reader: CollectionReader, now: float, near: bool | None = None)
 
 
 def _analyse_site(
-    reader: CollectionReader,
-    start: Start,
-    order: RankOrder,
-    now: float,
-    near: bool | None,
-    urls: Urls,
+    reader: CollectionReader, start: Start, now: float, near: bool | None, urls: Urls
 ) -> tuple[SiteRows, SiteAnalysis, SiteAudit]:
     """The site's rows (without links, which take 160 MB at ten million), its analysis and its audit."""
     links = [site_rows.site_links(reader, start.site)]
     rows = read_site(reader, start, now, _to_pages(links[0]))
-    analysis = analyse_site(rows, order)
+    analysis = analyse_site(rows, RankOrder())
     rows = replace(rows, links=LinkRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     judged = any(run.kind == CHECK for run in reader.runs())
     # last reference: popping it lets the audit free the links before it allocates
