@@ -283,8 +283,8 @@ def _parts_of_full(batch: Sequence[PageContext]) -> Iterator[tuple[Part, ...]]:
     is_long = (pages.plain >= LONG_WORDS) & ((pages.positions == _BODY) | (pages.positions == _MAIN))
     for page, begin, end in zip(batch, pages.begins.tolist(), pages.ends.tolist(), strict=True):
         words = pages.words[begin:end]
-        is_text = _with_whole_units(page, is_content[begin:end], words)
-        is_text = _with_long_blocks(page, is_text, words, is_long[begin:end])
+        in_units = _with_whole_units(page, is_content[begin:end], words)
+        is_text = _with_long_blocks(page, in_units, words, is_long[begin:end])
         yield name_parts(page.blocks, page.traces, is_text, page.seen, page.publication)
 
 
@@ -316,12 +316,12 @@ def _with_long_blocks(page: PageContext, is_content: Mask, words: Floats32, is_l
     """If no long block is judged content, and the page has far more words in such blocks, they are the content.
 
     Otherwise a thread of a forum may be reduced to its headline. is_long: whether a block is a long one of
-    the main text.
+    the main text; is changed.
     """
     seen = page.seen
     if not is_long.any() or (is_long & is_content).any():
         return is_content
-    is_long = is_long & (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
+    is_long &= (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
     is_lost = words[is_content].sum() < KEPT_SHARE * words[is_long].sum()
     return is_content | is_long if is_lost else is_content
 
