@@ -245,7 +245,7 @@ def test_a_table_and_a_list_of_definitions_keep_their_heads_and_keys():
 
 
 def test_what_a_table_repeats_on_most_pages_is_not_drawn_in_by_the_rest(monkeypatch):
-    def scores(batch):
+    def scores(batch, _pages):
         return np.array([len(text) > 20 for page in batch for text in page.blocks.texts()], np.float32)
 
     monkeypatch.setattr(marking, "_scores", scores)
@@ -269,7 +269,9 @@ def test_a_page_whose_blocks_were_all_left_out_keeps_its_long_ones(monkeypatch):
         f"<div class=comments><p>{text} again</p></div><nav><p>{text} menu</p></nav><p><a href=/a>{text} link</a></p>"
     )
     blocks = blocks_of(read_page(page))
-    monkeypatch.setattr(marking, "_scores", lambda batch: np.zeros(sum(len(one.blocks) for one in batch), np.float32))
+    monkeypatch.setattr(
+        marking, "_scores", lambda batch, _pages: np.zeros(sum(len(one.blocks) for one in batch), np.float32)
+    )
     assert texts(blocks, parts_of(blocks), Part.CONTENT) == [text]
     few = f"{page}<div class=other><p>{'word ' * 9}</p></div>"
     assert texts(blocks_of(read_page(few)), parts_of(blocks_of(read_page(few))), Part.CONTENT) == [text]

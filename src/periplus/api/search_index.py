@@ -226,9 +226,8 @@ class IndexWorker:
                 return False
             batch = list(map(UrlId, ids[max(end - BATCH_PAGES, 0) : end].tolist()))
             titles = self._reader.titles_of(batch)
-            anchors = [self._anchors(page, titles.get(page, "")) for page in batch]
             unread = [
-                page for page, texts in zip(batch, anchors, strict=True) if not self._writer.put_draft(page, texts)
+                page for page in batch if not self._writer.put_draft(page, self._anchors(page, titles.get(page, "")))
             ]
             pages = self._reader.page_blocks(unread)
             self._writer.put(self._to_index((page, page.parts or ())) for page in pages)

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from periplus.analyse.content import features
 from periplus.analyse.content.counting import add_leaves
 from periplus.analyse.content.evidence import (
-    CLASSES,
     COMMENT,
     MENU,
     Array,
@@ -26,7 +25,6 @@ from periplus.analyse.content.evidence import (
     roles_of,
     signed_distance,
     traces_of,
-    words_of,
 )
 from periplus.analyse.content.naming import BOILERPLATE_SHARE, name_parts
 from periplus.model.arrays import Floats, Floats32, Mask
@@ -252,7 +250,8 @@ def parts_of(
 
 def scores_of(blocks: Blocks, evidence: SiteEvidence | None = None, *, learnt: bool = True) -> Floats32:
     """float32[n]: the likelihood that each block is content, 0 to 1."""
-    return _scores([page_context(blocks, evidence, learnt=learnt)] if blocks else [])
+    batch = [page_context(blocks, evidence, learnt=learnt)]
+    return _scores(batch, _side_by_side(batch)) if blocks else np.zeros(0, dtype=np.float32)
 
 
 def page_context(
@@ -271,17 +270,26 @@ def page_context(
 
 def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
     """One part per block for each page; a batch of pages takes half the time of single pages."""
-    threshold = weights().threshold
     for batch in _batches(pages):
         full = [page for page in batch if page.blocks]
-        is_content, (words, is_long), at = _scores(full) > threshold, _long_blocks(full), 0
-        for page in batch:
-            own = slice(at, at := at + len(page.blocks))
-            is_text = is_content[own]
-            if page.blocks:
-                is_text = _with_whole_units(page, is_text, words[own])
-                is_text = _with_long_blocks(page, is_text, words[own], is_long[own])
-            yield name_parts(page.blocks, page.traces, is_text, page.seen, page.publication)
+        parts = _parts_of_full(full) if full else iter(())
+        yield from (next(parts) if page.blocks else () for page in batch)
+
+
+def _parts_of_full(batch: Sequence[PageContext]) -> Iterator[tuple[Part, ...]]:
+    """As `parts_of_each`, for pages with blocks."""
+    pages = _side_by_side(batch)
+    is_content = _scores(batch, pages) > weights().threshold
+    is_long = (pages.plain >= LONG_WORDS) & ((pages.positions == _BODY) | (pages.positions == _MAIN))
+    for page, begin, end in zip(batch, pages.begins.tolist(), pages.ends.tolist(), strict=True):
+        words = pages.words[begin:end]
+        in_units = _with_whole_units(page, is_content[begin:end], words)
+        is_text = _with_long_blocks(page, in_units, words, is_long[begin:end])
+        yield name_parts(page.blocks, page.traces, is_text, page.seen, page.publication)
+
+
+def _side_by_side(batch: Sequence[PageContext]) -> Pages:
+    return Pages([page.blocks for page in batch], [page.traces for page in batch])
 
 
 def _with_whole_units(page: PageContext, is_content: Mask, words: Floats32) -> Mask:
@@ -304,34 +312,16 @@ def _with_whole_units(page: PageContext, is_content: Mask, words: Floats32) -> M
     return np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes) & rare, is_content)
 
 
-def _long_blocks(batch: Sequence[PageContext]) -> tuple[Floats32, Mask]:
-    """Words of each block of non-empty pages, and whether it is a long block of the main text."""
-    if not batch:
-        return np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.bool)
-    pages = [page.blocks for page in batch]
-    counts = np.concatenate([page.traces.counts for page in batch])
-    kinds, positions = (
-        np.frombuffer(b"".join(column), dtype=np.uint8)
-        for column in ([blocks.kinds for blocks in pages], [blocks.positions for blocks in pages])
-    )
-    words = words_of(counts, kinds)
-    chars = np.maximum(counts[:, :CLASSES].sum(axis=1), 1)
-    shares = np.concatenate(
-        [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks), dtype=np.intp) for blocks in pages]
-    )
-    plain = words * np.where(shares, 1 - (shares - 1) / chars, 0)
-    return words, (plain >= LONG_WORDS) & ((positions == _BODY) | (positions == _MAIN))
-
-
 def _with_long_blocks(page: PageContext, is_content: Mask, words: Floats32, is_long: Mask) -> Mask:
     """If no long block is judged content, and the page has far more words in such blocks, they are the content.
 
-    Otherwise a thread of a forum may be reduced to its headline. is_long: from `_long_blocks`.
+    Otherwise a thread of a forum may be reduced to its headline. is_long: whether a block is a long one of
+    the main text; is changed.
     """
     seen = page.seen
     if not is_long.any() or (is_long & is_content).any():
         return is_content
-    is_long = is_long & (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
+    is_long &= (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
     is_lost = words[is_content].sum() < KEPT_SHARE * words[is_long].sum()
     return is_content | is_long if is_lost else is_content
 
@@ -350,14 +340,12 @@ def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:
         yield batch
 
 
-def _scores(batch: Sequence[PageContext]) -> Floats32:
-    """Scores of the blocks of non-empty pages.
+def _scores(batch: Sequence[PageContext], pages: Pages) -> Floats32:
+    """Scores of the blocks. pages: those of the batch.
 
     If few other pages of a site are known, averages the scores with and without them, weighted by their number.
     """
-    if not batch:
-        return np.zeros(0, dtype=np.float32)
-    scores = _scores_by_site(batch)
+    scores = _scores_by_site(batch, pages)
     few = [0 < page.seen.pages[0] < SURE_PAGES for page in batch]
     if any(few):
         doubted = [page for page, is_doubted in zip(batch, few, strict=True) if is_doubted]
@@ -365,8 +353,10 @@ def _scores(batch: Sequence[PageContext]) -> Floats32:
         others: Floats32 = np.repeat(
             np.array([page.seen.pages[0] for page in doubted], dtype=np.float32), [len(page.blocks) for page in doubted]
         )
-        alone = _scores_by_site([page._replace(seen=_no_evidence(page.seen)) for page in doubted])
-        odds: Floats32 = ((others * _odds(scores[blocks]) + _odds(alone)) / (others + 1)).astype(np.float32)
+        alone = [page._replace(seen=_no_evidence(page.seen)) for page in doubted]
+        odds: Floats32 = (
+            (others * _odds(scores[blocks]) + _odds(_scores_by_site(alone, _side_by_side(alone)))) / (others + 1)
+        ).astype(np.float32)
         scores[blocks] = _share(odds)
     return scores
 
@@ -381,8 +371,7 @@ def _no_evidence(seen: PageEvidence) -> PageEvidence:
     return PageEvidence(*(np.zeros_like(values) for values in seen))
 
 
-def _scores_by_site(batch: Sequence[PageContext]) -> Floats32:
-    pages = Pages([page.blocks for page in batch], [page.traces for page in batch])
+def _scores_by_site(batch: Sequence[PageContext], pages: Pages) -> Floats32:
     measures = features.measures_of(pages, concatenate([page.seen for page in batch]), _path_weights())
     first = _predict(weights().first, measures)
     second = _predict(weights().second, measures + measures_of(pages, first))
