@@ -31,7 +31,6 @@ CREATE TABLE IF NOT EXISTS result (
 READERS_WAIT = "10min"
 _TYPES = {"INTEGER": "int8", "REAL": "float8", "TEXT": "text", "BLOB": "bytea"}
 _OURS = "FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname"
-_MAY_READ = "has_table_privilege(oid, 'SELECT')"
 
 
 class DatabaseResults:
