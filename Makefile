@@ -102,7 +102,7 @@ bench: $(TOOLS) $(COMPILED) ## Measure time and memory, each as a ratio to a bas
 bench-peers: $(TOOLS) $(COMPILED) ## Crawl the same pages beside Scrapy, Crawlee, minet, wget, wget2, HTTrack and LinkChecker; INSTALL=--install-peers fetches those of Python.
 	$(PY) benchmarks/beside_peers.py $(INSTALL)
 
-bench-published: $(TOOLS) $(COMPILED) ## Write docs/compared.md: speed, memory, restart and completeness beside the same crawlers; 40 minutes on a quiet machine.
+bench-published: $(TOOLS) $(COMPILED) ## Write docs/compared.md: speed, memory, restart and completeness beside the same crawlers; 25 minutes on a quiet machine.
 	$(PY) benchmarks/published.py
 
 demo: $(STAMP) $(COMPILED) ## Serve, crawl and map the example webs on this machine, and show the results.
