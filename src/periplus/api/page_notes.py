@@ -128,7 +128,8 @@ def take_notes(place: Place) -> SourceFacts:
                 # continue after the last page: otherwise each query would scan all pages before it
                 lot = page_notes.pages_without_notes(reader, start.site, AT_ONCE, lot[-1][0])
     if facts and isinstance(place, Path):
-        settle_files(place)
+        with contextlib.suppress(StoreError):  # of a folder that can only be read
+            settle_files(place)
     return facts
 
 

@@ -139,6 +139,7 @@ def issues_of(
             return ""
         return repr((VERSION, sorted(issue_kinds()), files_state(place), settings.auditing, site, fragments, near))
 
+    rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     facts = take_notes(place)
     key = key_now()
     file = Path(place) / column_files.ISSUES
@@ -150,7 +151,6 @@ def issues_of(
             return table
     from periplus.api.audit import Urls, issue_table  # takes a third of the start of a command that reads kept issues
 
-    rules = audit_rules(settings.auditing.severity, settings.auditing.ignore)
     if not fragments:
         rules = replace(rules, off=rules.off | {"broken-fragment", "missing-text"})
     notes = list[str]()
