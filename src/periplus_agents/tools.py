@@ -470,8 +470,9 @@ TOOLS = {
 def _crawl(served: ServedCollections, arguments: Arguments) -> ToolAnswer:
     name, place = served.place(arguments.get("collection", ""))
     assert served.budget is not None
-    content = crawl_urls(place, arguments["urls"], arguments.get("pages", 0), served.budget)
-    return ToolAnswer({"collection": name}, content)
+    return ToolAnswer(
+        {"collection": name}, crawl_urls(place, arguments["urls"], arguments.get("pages", 0), served.budget)
+    )
 
 
 CRAWL = Tool(

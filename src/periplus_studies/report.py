@@ -249,8 +249,7 @@ def _estimate(name: str, estimate: Estimate | None) -> Values:
 
 
 def _unit_values(unit: Unit) -> Values:
-    prefixes = " ".join(unit.prefixes)
-    return {"site": unit.name, "prefixes": prefixes, "bundle": unit.bundle, "official": unit.official}
+    return {"site": unit.name, "prefixes": " ".join(unit.prefixes)} | fields_of(unit, "bundle official")
 
 
 def _run(results: SurveyResults) -> Values:

@@ -158,7 +158,7 @@ def check(collection: Place | None, url: str) -> None:
     applied = explain_url(place, url)
     for step in applied.steps:
         click.echo(f"  {visible(step)}")
-    click.echo(applied.url if applied.url else f"excluded: {visible(applied.rule)}")
+    click.echo(applied.url or f"excluded: {visible(applied.rule)}")
     for name, value in extra_values(place, applied.url).items() if applied.url else ():
         click.echo(f"  {name}: nothing on this page" if value in (None, "") else f"  {name} = {visible(str(value))}")
 
