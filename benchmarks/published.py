@@ -73,8 +73,7 @@ and fetch again. LinkChecker has none and is not in the table.
 
 Pages that each crawler asked for and got, of those that a breadth-first search over the files finds with another parser
 (links of `a`, `area`, `frame` and `iframe`). Each site was crawled once. LinkChecker, which takes minutes for each, is
-left out: its pages of two other sites are in the first table, which has 1,073 pages in all and one alias of a start
-page.
+left out; its pages of two other sites are in the first table, which has 1,073 pages in all.
 
 {complete}
 
