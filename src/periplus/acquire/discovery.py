@@ -245,8 +245,9 @@ class Discovery:
                     candidates.append(self._new_candidate(target, Reason.RESOURCE, None))
                 else:
                     new = self.candidate(target, below)
-                    is_outside = new.reason is Reason.SCOPE
-                    candidates.append(new if is_outside else new._replace(reason=Reason.NOFOLLOW, rule=""))
+                    if new.reason is not Reason.SCOPE:
+                        new = new._replace(reason=Reason.NOFOLLOW, rule="")
+                    candidates.append(new)
         return tuple(candidates)
 
     def _is_cross_site(self, source: Url, target: Url) -> bool:

@@ -134,13 +134,14 @@ def take_notes(place: Place) -> SourceFacts:
 
 
 def _inspect(
-    reader: CollectionReader, lot: list[tuple[int, bytes, str, str]], facts: SourceFacts
+    reader: CollectionReader, lot: list[tuple[int, bytes, str, str]], facts: SourceFacts | None = None
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
     for page, md5, charset, media_type in lot:
         text, _ = decode(reader.body(UrlId(page)) or b"", charset, media_type)
         tree = html.parse_with_positions(text)
         notes = noted_elements(text, tree)
-        facts.add(page, [md5, charset, media_type], html.anchors(tree), note_positions(tree, notes))
+        if facts is not None:
+            facts.add(page, [md5, charset, media_type], html.anchors(tree), note_positions(tree, notes))
         yield md5, [note for note, _ in notes]
 
 
@@ -190,9 +191,7 @@ def _notes_of_pages(
     lot = page_notes.pages_without_notes(reader, start.site, UNNOTED_PAGES + 1)
     if len(lot) > UNNOTED_PAGES:
         note(f"Markup was checked on {UNNOTED_PAGES:,} pages only: `periplus check --offline` checks all.")
-    for unnoted, (_, notes) in zip(
-        lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES], SourceFacts()), strict=True
-    ):
+    for unnoted, (_, notes) in zip(lot[:UNNOTED_PAGES], _inspect(reader, lot[:UNNOTED_PAGES]), strict=True):
         yield from ((unnoted[0], fact) for fact in notes)
     for number, paint_s, shift in page_notes.rendering_measures(reader, start.site):
         yield from ((number, fact) for fact in vitals_notes(paint_s, shift))

@@ -36,8 +36,12 @@ def parse_with_positions(text: str) -> Tree:
 
 def anchors(tree: Tree) -> set[str]:
     """Every `id`, and the `name` of every `a`: see `links.anchors`."""
-    names = {element.attr("name") for element in tree.select("a[name]")}
-    return {name for name in names.union(element.attr("id") for element in tree.select("[id]")) if name}
+    return {
+        text
+        for selector, name in (("[id]", "id"), ("a[name]", "name"))
+        for element in tree.select(selector)
+        if (text := element.attr(name))
+    }
 
 
 def position(element: Element) -> tuple[int, int] | None:
