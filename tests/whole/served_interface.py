@@ -19,9 +19,9 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def served(folder: Path, *words: str) -> Iterator[str]:
+def served(folder: Path, *words: str, port: int = 0) -> Iterator[str]:
     """Runs `periplus serve`; its address without the last slash. Ended by Ctrl-C."""
-    port = free_port()
+    port = port or free_port()
     process = subprocess.Popen(
         command("serve", folder, "--port", str(port), *words),
         cwd=folder,

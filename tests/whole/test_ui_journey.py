@@ -14,6 +14,7 @@ from served_interface import served
 from voyage import QUICK, Collection, until
 
 from browser import Browser
+from periplus.store.sqlite import schema
 from periplus.store.sqlite.job_file import folder_queue
 from testweb import GraphRecipe, Server, faults, graph_site, serve
 
@@ -104,6 +105,21 @@ def test_a_refused_site_is_crawled_after_consent_on_its_screen(tmp_path: Path, w
         browser.until("/max-pages 5/.test(document.getElementById('live-state').textContent)")
         assert len(Collection(tmp_path / "demo.periplus").titles) == 5
         assert browser.alarms == []
+
+
+def test_a_screen_watches_again_after_an_address_that_the_server_refused(tmp_path: Path, browser: Browser) -> None:
+    schema.create(tmp_path / "here" / "demo.periplus")
+    (tmp_path / "nothing").mkdir()
+    state = "document.getElementById('live-state').textContent"
+    with served(tmp_path / "here") as address:
+        browser.open(f"{address}/c/demo/live")
+        browser.until(f"!!{state}")
+        before = browser.value(state)
+    port = int(address.rpartition(":")[2])
+    with served(tmp_path / "nothing", port=port):
+        browser.until(f"/trying again/.test({state})")
+    with served(tmp_path / "here", port=port):
+        browser.until(f"{state} === {json.dumps(before)}")
 
 
 def _pauses(browser: Browser, web: Server) -> None:

@@ -4,13 +4,13 @@
   const live = document.getElementById("live");
   if (live) {
     const state = () => document.getElementById("live-state");
+    const LOST = " (connection lost: trying again)";
     const put = (now, fresh) => {  // a drawing takes the place of the last one when it is there, so that nothing flickers
       const drawings = [...fresh.querySelectorAll("img")].map((image) => image.decode().catch(() => {}));
       if (drawings.length) Promise.all(drawings).then(() => now.replaceChildren(...fresh.childNodes));
       else now.replaceChildren(...fresh.childNodes);
     };
-    const stream = new EventSource(live.dataset.events);
-    stream.addEventListener("moment", (event) => {
+    const show = (event) => {
       const fresh = new DOMParser().parseFromString(event.data, "text/html");
       const places = fresh.querySelectorAll("[data-live]");
       const same = [...places].every((place) => document.getElementById(place.id)) &&
@@ -20,8 +20,18 @@
         const now = document.getElementById(place.id);
         if (now.innerHTML !== place.innerHTML) put(now, document.importNode(place, true));
       }
-    });
-    stream.addEventListener("error", () => { if (stream.readyState === EventSource.CLOSED && state()) state().append(" (no longer watched: load the page again)"); });
+    };
+    let stream;
+    const watch = () => {
+      stream = new EventSource(live.dataset.events);
+      stream.addEventListener("moment", show);
+      stream.addEventListener("error", () => {  // a lost connection is made again by the browser, a refused one only here
+        if (stream.readyState !== EventSource.CLOSED) return;
+        if (state() && !state().textContent.endsWith(LOST)) state().append(LOST);
+        setTimeout(watch, 3000);
+      });
+    };
+    watch();
     addEventListener("pagehide", () => stream.close());
   }
   if (document.querySelector("[data-again]")) {  // until it is there: in place, so that nothing flickers
