@@ -374,6 +374,22 @@ def test_a_kill_during_creation_leaves_no_collection(tmp_path, monkeypatch):
 # errors of the store
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_collection_that_is_deleted_while_it_is_opened_is_not_created_anew(tmp_path, read_only):
+    """A first crawl that fails deletes its collection; a screen may be reading it at that moment."""
+    path = tmp_path / "c.periplus" / schema.DATABASE
+    schema.create(path.parent)
+
+    def delete_before_opening(event, values):
+        if event == "sqlite3.connect" and str(path) in str(values[0]):
+            path.unlink(missing_ok=True)
+
+    sys.addaudithook(delete_before_opening)
+    with pytest.raises(NoCollection):
+        schema.connect(path.parent, read_only=read_only)
+    assert list(path.parent.iterdir()) == []
+
+
 def test_a_missing_collection_is_reported_with_advice(tmp_path):
     with pytest.raises(NoCollection, match=r"has no collection\. `periplus crawl URL"):
         schema.connect(tmp_path)

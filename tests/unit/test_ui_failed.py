@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,6 +110,22 @@ def test_a_failed_run_of_a_collection_with_pages_can_be_resumed_with_consent(tmp
     asking = client(tmp_path)
     asking.post("/c/x/resume", data={"csrf_token": token_of(asking, "/c/x/live")} | AGAIN)
     assert queue.jobs()[0].order.command == (*CRAWL, "--allow-private")
+
+
+def test_a_collection_that_its_failing_crawl_deletes_meanwhile_is_still_watched(
+    tmp_path: Path, queue: JobQueue
+) -> None:
+    queue.add(JobOrder(CRAWL), NOW)
+    database = tmp_path / "x.periplus" / schema.DATABASE
+    schema.create(database.parent)
+
+    def delete_before_opening(event: str, values: tuple[object, ...]) -> None:
+        if event == "sqlite3.connect" and str(database) in str(values[0]):
+            database.unlink(missing_ok=True)
+
+    sys.addaudithook(delete_before_opening)
+    answer = client(tmp_path).get("/c/x/live")
+    assert answer.status_code == 200 and "Waiting for a worker" in answer.text
 
 
 def test_a_watcher_sees_a_new_crawl_in_the_same_folder(tmp_path: Path) -> None:

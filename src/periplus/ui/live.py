@@ -100,8 +100,8 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
     state, name = state_of(request), request.path_params["name"]
     job = state.job_of(name)
     try:
-        place = state.places.place(name)
-    except NoCollection:
+        moment = state.watchers.look(place := state.places.place(name))
+    except NoCollection:  # a first run that fails creates the collection and deletes it
         if job is None:
             raise
         missing = (
@@ -112,7 +112,6 @@ def _values(request: Request, wait_s: float = 0.0) -> dict[str, object]:
         return {"name": name, "moment": None, "job": job, "missing": missing, "figures": (),
             "failure": job.note if job.state is JobState.FAILED else "", "consents": offered_consents(state), "read": 0,
             "overview": None}  # fmt: skip
-    moment = state.watchers.look(place)
     hosts = [(host, why_waits(host, moment.state)) for host in moment.status.busiest]
     overview = None
     read = sum(tally.urls for tally in moment.status.counts if tally.reason in FETCHED_REASONS)

@@ -302,8 +302,9 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """Opens the collection in folder. Raises NoCollection or StoreError."""
     path = folder / DATABASE
     refuse_address(folder)
+    missing = NoCollection(f"{folder} has no collection. `periplus crawl URL -o {folder}` makes one.")
     if not path.is_file():
-        raise NoCollection(f"{folder} has no collection. `periplus crawl URL -o {folder}` makes one.")
+        raise missing
     if not read_only:
         refuse_network_disk(folder)
     connection = None
@@ -330,6 +331,8 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             connection.close()
         if isinstance(error, StoreError):
             raise
+        if not path.is_file():  # a crawl that failed deleted it meanwhile
+            raise missing from None
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _OF_THE_DISK:
             raise StoreError(
                 f"the collection in {folder} cannot be {'read' if read_only else 'written'}: {error}. {_ASK_THE_DISK}"
@@ -342,14 +345,14 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
 
 
 def _place(path: Path, read_only: bool) -> str:
-    """URI of the file.
+    """URI of the file, which SQLite does not create if it was deleted meanwhile.
 
     WAL needs write access even for readers. If the folder is not writable and no process is writing, the file is opened
     as immutable.
     """
     if read_only and not os.access(path.parent, os.W_OK) and not path.with_name(path.name + "-wal").exists():
         return f"{path.resolve().as_uri()}?immutable=1"
-    return path.resolve().as_uri()
+    return f"{path.resolve().as_uri()}?mode=rw"
 
 
 class SqliteStatements:
