@@ -1,10 +1,15 @@
-"""Disk errors of the job queue."""
+"""Disk errors of the job queue, and its first use by several processes at once."""
+
+import sqlite3
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from periplus.errors import StoreError
 from periplus.model.job import JobOrder
-from periplus.store.sqlite.job_file import folder_queue
+from periplus.store.sqlite.job_file import DATABASE, folder_queue
 
 
 def order(name):
@@ -22,3 +27,17 @@ def test_a_full_disk_is_reported_and_no_job_is_lost(tmp_path):
     queue.add(order("c"), now=2)
     assert [job.order.command[1] for job in queue.jobs()] == ["a", "c"]
     queue.close()
+
+
+def test_a_new_queue_waits_for_another_process_that_creates_it(tmp_path):
+    """SQLite itself does not wait for this lock. A worker of `periplus serve` ended by it, and its jobs stayed queued."""
+    other = sqlite3.connect(tmp_path / DATABASE, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    is_opened = threading.Event()
+    sys.addaudithook(lambda event, values: event == "sqlite3.connect" and is_opened.set())
+    with ThreadPoolExecutor(1) as thread:
+        opened = thread.submit(lambda: folder_queue(tmp_path).close())
+        is_opened.wait()
+        other.execute("COMMIT")
+        other.close()
+        opened.result()

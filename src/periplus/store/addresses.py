@@ -12,6 +12,7 @@ from pathlib import Path
 from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.ports import AddressPlace
+from periplus.store.sqlite.schema import open_shared
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # monotonic times are not comparable across boots
 _TABLES = """
@@ -36,8 +37,7 @@ class SharedAddresses:
         self._path, self._is_alive, self._pid = path, is_alive, pid or os.getpid()
         with self._translated_errors():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, isolation_level=None, timeout=10.0)
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection = open_shared(path, 10.0)
             self._connection.execute("PRAGMA synchronous = OFF")  # after a power failure the content is obsolete anyway
             with self._transaction():
                 for statement in _TABLES.split(";")[:-1]:

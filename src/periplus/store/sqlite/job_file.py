@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from periplus.errors import StoreError
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite.schema import BUSY_TIMEOUT_S, SqliteStatements, refuse_network_disk
+from periplus.store.sqlite.schema import SqliteStatements, open_shared, refuse_network_disk
 from periplus.store.statements import SQLITE, Statements
 
 T = TypeVar("T")
@@ -59,8 +59,7 @@ class JobFile:
             folder.mkdir(parents=True, exist_ok=True)
             refuse_network_disk(folder)
             (folder / DATABASE).touch(0o600)
-            self.connection = sqlite3.connect(folder / DATABASE, isolation_level=None, timeout=BUSY_TIMEOUT_S)
-            self.connection.execute("PRAGMA journal_mode = WAL")
+            self.connection = open_shared(folder / DATABASE)
             self.connection.executescript(_TABLES)
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(

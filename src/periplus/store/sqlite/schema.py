@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import itemgetter
@@ -54,6 +55,7 @@ DATABASE = "collection.db"
 SCHEMA_VERSION = 1
 MOUNTS = Path("/proc/mounts")
 BUSY_TIMEOUT_S = 60.0  # writers wait for the lock file; this is for readers during a checkpoint
+AGAIN_S = 0.01
 # errors that are not caused by the content of the file
 _OF_THE_DISK = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN)
 _ASK_THE_DISK = "Is the disk full, or the folder read-only?"
@@ -342,6 +344,21 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
             "crawl again into another folder."
         ) from None
     return connection
+
+
+def open_shared(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
+    """Opens a file that several processes may create at once. Raises sqlite3.DatabaseError."""
+    connection = sqlite3.connect(path, isolation_level=None, timeout=busy_timeout_s)
+    until = time.monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return connection
+        except sqlite3.OperationalError as error:  # SQLite itself does not wait when two processes change the mode
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                connection.close()
+                raise
+            time.sleep(AGAIN_S)
 
 
 def _place(path: Path, read_only: bool) -> str:
