@@ -30,7 +30,7 @@ def test_a_full_disk_is_reported_and_no_job_is_lost(tmp_path):
 
 
 def test_a_new_queue_waits_for_another_process_that_creates_it(tmp_path):
-    """SQLite itself does not wait for this lock. A worker of `periplus serve` ended by it, and its jobs stayed queued."""
+    """SQLite itself does not wait for this lock. The worker of `periplus serve` ended by it."""
     other = sqlite3.connect(tmp_path / DATABASE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     is_opened = threading.Event()
