@@ -429,6 +429,7 @@ class Pages:
         self.words: Floats32 = words_of(counts, self.kind)
         self.plain: Floats32 = self.words * (1 - self.linked)
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
+        self.roles: Unsigned8 = np.array([path.roles for path in self.paths], dtype=np.uint8).take(self.path)
 
     def _place_paths(self, paths: Sequence[Sequence[PathFacts]]) -> None:
         counts = np.array([len(steps) for steps in paths], dtype=np.intp)
@@ -445,6 +446,23 @@ class Pages:
         different, self._container = np.unique(mix_digests(keys, page.astype(np.uint64)), return_inverse=True)
         self.container_page: Ints = np.zeros(len(different), dtype=np.intp)
         self.container_page[self._container] = page
+
+    def text_places(self, is_text: Mask) -> tuple[Ints, Ints]:
+        """Where the text of each block begins and ends in `Blocks.text`, a line feed and `Blocks.apart` of its page.
+
+        is_text: whether it is in `Blocks.text`.
+        """
+        chars = self.chars.astype(np.intp)
+        size = (chars + 1) * is_text
+        before, apart_before = np.cumsum(size) - size, np.cumsum(chars + 1 - size) - (chars + 1 - size)
+        first = before[self.begins]
+        own = np.append(first[1:], size.sum()) - first
+        begins = np.where(
+            is_text,
+            before - first[self.page],
+            apart_before - (apart_before[self.begins] - np.maximum(own, 1))[self.page],
+        )
+        return begins, begins + chars
 
     def container_at(self, level: int) -> Ints:
         """For each path, its ancestor container `level` steps out, at most the outermost."""
@@ -497,11 +515,6 @@ class Pages:
         place = np.arange(len(self.page)) + _APART * (self.page + 1)
         padded[:, place] = rows
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
-
-
-def roles_of(traces: Traces) -> Unsigned8:
-    """The roles of each block."""
-    return np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
 
 
 def words_of(counts: Ints32, kinds: Unsigned8) -> Floats32:
