@@ -440,9 +440,9 @@ class Pages:
         self.paths = each = list(chain.from_iterable(paths))
         self.depths: Ints = np.array([len(path.steps) for path in each], dtype=np.intp)
         self.step_begins: Ints = np.cumsum(self.depths) - self.depths
-        self._owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
+        self.step_owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
         keys = np.frombuffer(b"".join([path.containers for path in each]), dtype="<u8").astype(np.uint64)
-        page = self.path_page[self._owner]
+        page = self.path_page[self.step_owner]
         different, self._container = np.unique(mix_digests(keys, page.astype(np.uint64)), return_inverse=True)
         self.container_page: Ints = np.zeros(len(different), dtype=np.intp)
         self.container_page[self._container] = page
@@ -471,11 +471,13 @@ class Pages:
     def sums(self, values: Array) -> Floats:
         """The values of blocks, summed over each container."""
         of_paths = np.bincount(self.path, weights=values, minlength=len(self.depths))
-        return np.bincount(self._container, weights=of_paths[self._owner]).astype(np.float64)
+        return np.bincount(self._container, weights=of_paths[self.step_owner]).astype(np.float64)
 
     def within(self, marked: Mask) -> tuple[Floats, Floats]:
         """For each path: the number of marked containers around it, and the difference to the maximum of its page."""
-        depth = np.bincount(self._owner, weights=marked[self._container], minlength=len(self.depths)).astype(np.float64)
+        depth = np.bincount(self.step_owner, weights=marked[self._container], minlength=len(self.depths)).astype(
+            np.float64
+        )
         return depth, np.maximum.reduceat(depth, self.path_begins)[self.path_page] - depth
 
     def totals(self, values: Floats32) -> Floats32:
