@@ -420,13 +420,13 @@ class Pages:
         levels = [blocks.levels or bytes(len(blocks)) for blocks in pages]
         self.level: Ints = np.frombuffer(b"".join(levels), dtype=np.uint8).astype(np.intp)
         counts = np.concatenate([trace.counts for trace in traces])
-        self.letters: Floats32 = counts[:, :CLASSES].astype(np.float32)
+        self.letters: Floats32 = counts[:, :CLASSES].T.astype(np.float32, order="C")  # a row per class
         self.first, self.last = counts[:, block_counts.FIRST], counts[:, block_counts.LAST]
-        self.chars: Floats32 = self.letters.sum(axis=1)
+        self.chars: Floats32 = self.letters.sum(axis=0)
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: only links, see `Blocks`
         self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
-        self.words: Floats32 = words_of(counts, self.kind)
+        self.words: Floats32 = words_of(self.letters, self.kind)
         self.plain: Floats32 = self.words * (1 - self.linked)
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
         self.roles: Unsigned8 = np.array([path.roles for path in self.paths], dtype=np.uint8).take(self.path)
@@ -519,10 +519,9 @@ class Pages:
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
 
 
-def words_of(counts: Ints32, kinds: Unsigned8) -> Floats32:
-    """The number of words of each block, 0 for titles and alt texts. counts: as in `Traces`."""
-    letters = counts[:, :CLASSES].astype(np.float32)
-    words: Floats32 = 1 + letters[:, SPACE] + letters[:, WIDE] / np.float32(2)
+def words_of(letters: Floats32, kinds: Unsigned8) -> Floats32:
+    """The number of words of each block, 0 for titles and alt texts. letters: a row per class of characters."""
+    words: Floats32 = 1 + letters[SPACE] + letters[WIDE] / np.float32(2)
     words[_IS_APART[kinds]] = 0
     return words
 

@@ -24,10 +24,10 @@ _LONG_WORDS = 10  # least of a block of running text
 def of_blocks(pages: Pages) -> Measures:
     """Features of the block itself and its position on the page."""
     c, words, chars = pages.letters, np.maximum(pages.words, 1), pages.chars
-    wordy = c[:, evidence.LOWER] + c[:, evidence.UPPER]
+    wordy = c[evidence.LOWER] + c[evidence.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
-    kinds = np.eye(len(BLOCK_KIND_CODES), dtype=np.float32)[pages.kind]
-    positions = np.eye(len(POSITIONS), dtype=np.float32)[pages.positions]
+    kinds = np.arange(len(BLOCK_KIND_CODES), dtype=np.uint8)[:, None] == pages.kind
+    positions = np.arange(len(POSITIONS), dtype=np.uint8)[:, None] == pages.positions
     words_through = np.cumsum(pages.words, dtype=np.float64)  # multiples of one half: exact
     before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
     index = pages.index.astype(np.float32)
@@ -36,22 +36,22 @@ def of_blocks(pages: Pages) -> Measures:
         np.log1p(chars),
         pages.linked,
         np.log1p(pages.plain),
-        c[:, evidence.COMMA] / words,
-        c[:, evidence.STOP] / words,
-        np.log1p(c[:, evidence.STOP]),
-        np.log1p(c[:, evidence.COMMA]),
+        c[evidence.COMMA] / words,
+        c[evidence.STOP] / words,
+        np.log1p(c[evidence.STOP]),
+        np.log1p(c[evidence.COMMA]),
         pages.last == evidence.STOP,
         pages.last == evidence.COMMA,
         pages.first == evidence.UPPER,
-        c[:, evidence.DIGIT] / chars,
-        c[:, evidence.UPPER] / (wordy + 1),
-        c[:, evidence.MARK] / chars,
-        c[:, evidence.MARK] > 0,
-        c[:, evidence.OTHER] / chars,
-        c[:, evidence.WIDE] / chars,
+        c[evidence.DIGIT] / chars,
+        c[evidence.UPPER] / (wordy + 1),
+        c[evidence.MARK] / chars,
+        c[evidence.MARK] > 0,
+        c[evidence.OTHER] / chars,
+        c[evidence.WIDE] / chars,
         np.minimum(wordy / words, 20),
-        *kinds.T,
-        *positions.T,
+        *kinds,
+        *positions,
         pages.level,
         pages.depths[pages.path],
         index / n.astype(np.float32),
@@ -161,7 +161,7 @@ def of_groups(pages: Pages, held: ContainerSums) -> Measures:
     punctuation and links, however short they are.
     """
     words, plain = held.words, held.plain
-    stops, commas = pages.sums(pages.letters[:, evidence.STOP]), pages.sums(pages.letters[:, evidence.COMMA])
+    stops, commas = pages.sums(pages.letters[evidence.STOP]), pages.sums(pages.letters[evidence.COMMA])
     unlinked = pages.sums(pages.words * (pages.linked == 0))
     all_plain = held.page_plain[pages.path_page]
     out: list[Array] = []
