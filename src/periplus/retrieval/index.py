@@ -15,7 +15,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import lru_cache
 from itertools import compress, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +66,7 @@ _MENUS = frozenset(
 _TITLE, _HEADING = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.HEADING]
 _NAVIGATION_GROUP = 3
 _GROUPS = {1: HEADING, 2: TEXT, _NAVIGATION_GROUP: NAVIGATION}  # of blocks
+_IS_HEADING = bytes(kind == _HEADING for kind in range(256))
 _GROUP_OF_KIND = bytes({_TITLE: 0, _HEADING: 1}.get(kind, 2) for kind in range(256))
 _TYPE_NAMES = {
     "application/xhtml+xml": "html",
@@ -228,7 +228,7 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
 
     The parts after a dot (`~join`, `~path.join`) and names in headings are added with a "~".
     """
-    defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path[path.rfind("/") + 1 :])}
+    defining = {place for place, path in enumerate(blocks.path_names) if _is_defining(path)}
     places = blocks.paths if len(blocks.paths) else bytes(len(blocks))
     chosen = compress(count(), map(defining.__contains__, places)) if defining else ()
     shares = blocks.shares
@@ -238,7 +238,7 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
         if not len(shares) or 0 < shares[at] <= len(text) // 2:  # otherwise an entry of an index that links elsewhere
             pieces = [piece.split() for piece in _VALUE.sub("", text[:NAME_CHARS]).split(",")]
             names.update(name for words in pieces if words for name in (" ".join(words), words[-1]))
-    headings = "\n".join([of_block(at)[:NAME_CHARS] for at, kind in enumerate(blocks.kinds) if kind == _HEADING])
+    headings = "\n".join([of_block(at)[:NAME_CHARS] for at in compress(count(), blocks.kinds.translate(_IS_HEADING))])
     runs = set(_RUN.findall(" ".join(set(headings.split()))))  # headings repeat many words
     mentioned = set(filter(_NAME.match, runs))
     whole = {defined_name(name) for name in names} - {""}
@@ -246,9 +246,11 @@ def definitions(blocks: Blocks, of_block: Callable[[int], str]) -> set[str]:
     return whole | {"~" + name for name in parts.union(map(defined_name, mentioned)) - whole}
 
 
-@lru_cache(maxsize=1 << 14)  # cached by the last step: most whole paths occur on one page only
-def _is_defining(step: str) -> bool:
-    """Whether a path with this last step marks a definition term or a signature."""
+def _is_defining(path: str) -> bool:
+    """Whether a path ends with a definition term or a signature."""
+    if "dt" not in path and "signature" not in path:  # nearly all
+        return False
+    step = path[path.rfind("/") + 1 :]
     return step[:3] in _DEFINITIONS or "signature" in step
 
 

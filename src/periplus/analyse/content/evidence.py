@@ -420,15 +420,16 @@ class Pages:
         levels = [blocks.levels or bytes(len(blocks)) for blocks in pages]
         self.level: Ints = np.frombuffer(b"".join(levels), dtype=np.uint8).astype(np.intp)
         counts = np.concatenate([trace.counts for trace in traces])
-        self.letters: Floats32 = counts[:, :CLASSES].astype(np.float32)
+        self.letters: Floats32 = counts[:, :CLASSES].T.astype(np.float32, order="C")  # a row per class
         self.first, self.last = counts[:, block_counts.FIRST], counts[:, block_counts.LAST]
-        self.chars: Floats32 = self.letters.sum(axis=1)
+        self.chars: Floats32 = self.letters.sum(axis=0)
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: only links, see `Blocks`
         self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
-        self.words: Floats32 = words_of(counts, self.kind)
+        self.words: Floats32 = words_of(self.letters, self.kind)
         self.plain: Floats32 = self.words * (1 - self.linked)
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
+        self.roles: Unsigned8 = np.array([path.roles for path in self.paths], dtype=np.uint8).take(self.path)
 
     def _place_paths(self, paths: Sequence[Sequence[PathFacts]]) -> None:
         counts = np.array([len(steps) for steps in paths], dtype=np.intp)
@@ -439,12 +440,29 @@ class Pages:
         self.paths = each = list(chain.from_iterable(paths))
         self.depths: Ints = np.array([len(path.steps) for path in each], dtype=np.intp)
         self.step_begins: Ints = np.cumsum(self.depths) - self.depths
-        self._owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
+        self.step_owner: Ints = np.repeat(np.arange(len(self.depths)), self.depths)
         keys = np.frombuffer(b"".join([path.containers for path in each]), dtype="<u8").astype(np.uint64)
-        page = self.path_page[self._owner]
+        page = self.path_page[self.step_owner]
         different, self._container = np.unique(mix_digests(keys, page.astype(np.uint64)), return_inverse=True)
         self.container_page: Ints = np.zeros(len(different), dtype=np.intp)
         self.container_page[self._container] = page
+
+    def text_places(self, is_text: Mask) -> tuple[Ints, Ints]:
+        """Where the text of each block begins and ends in `Blocks.text`, a line feed and `Blocks.apart` of its page.
+
+        is_text: whether it is in `Blocks.text`.
+        """
+        chars = self.chars.astype(np.intp)
+        size = (chars + 1) * is_text
+        before, apart_before = np.cumsum(size) - size, np.cumsum(chars + 1 - size) - (chars + 1 - size)
+        first = before[self.begins]
+        own = np.append(first[1:], size.sum()) - first
+        begins = np.where(
+            is_text,
+            before - first[self.page],
+            apart_before - (apart_before[self.begins] - np.maximum(own, 1))[self.page],
+        )
+        return begins, begins + chars
 
     def container_at(self, level: int) -> Ints:
         """For each path, its ancestor container `level` steps out, at most the outermost."""
@@ -453,11 +471,13 @@ class Pages:
     def sums(self, values: Array) -> Floats:
         """The values of blocks, summed over each container."""
         of_paths = np.bincount(self.path, weights=values, minlength=len(self.depths))
-        return np.bincount(self._container, weights=of_paths[self._owner]).astype(np.float64)
+        return np.bincount(self._container, weights=of_paths[self.step_owner]).astype(np.float64)
 
     def within(self, marked: Mask) -> tuple[Floats, Floats]:
         """For each path: the number of marked containers around it, and the difference to the maximum of its page."""
-        depth = np.bincount(self._owner, weights=marked[self._container], minlength=len(self.depths)).astype(np.float64)
+        depth = np.bincount(self.step_owner, weights=marked[self._container], minlength=len(self.depths)).astype(
+            np.float64
+        )
         return depth, np.maximum.reduceat(depth, self.path_begins)[self.path_page] - depth
 
     def totals(self, values: Floats32) -> Floats32:
@@ -499,15 +519,9 @@ class Pages:
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
 
 
-def roles_of(traces: Traces) -> Unsigned8:
-    """The roles of each block."""
-    return np.array([path.roles for path in traces.paths], dtype=np.uint8).take(traces.path)
-
-
-def words_of(counts: Ints32, kinds: Unsigned8) -> Floats32:
-    """The number of words of each block, 0 for titles and alt texts. counts: as in `Traces`."""
-    letters = counts[:, :CLASSES].astype(np.float32)
-    words: Floats32 = 1 + letters[:, SPACE] + letters[:, WIDE] / np.float32(2)
+def words_of(letters: Floats32, kinds: Unsigned8) -> Floats32:
+    """The number of words of each block, 0 for titles and alt texts. letters: a row per class of characters."""
+    words: Floats32 = 1 + letters[SPACE] + letters[WIDE] / np.float32(2)
     words[_IS_APART[kinds]] = 0
     return words
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from periplus.analyse.content import evidence
-from periplus.analyse.content.evidence import Array, Ints, PageEvidence, Pages, PathFacts, PathStep, signed_distance
+from periplus.analyse.content.evidence import Array, Ints, PageEvidence, Pages, PathStep, signed_distance
 from periplus.document import block_counts
 from periplus.model.arrays import Floats, Floats32
 from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
@@ -16,17 +17,17 @@ from periplus.model.page import BLOCK_KIND_CODES, POSITIONS, BlockKind
 Measures = Sequence[Array]  # of equal length: one number or boolean per block
 
 _LONG_TITLE_WORDS = 40  # longer blocks are not headlines
-_CACHE_SIZE = 16_384  # paths, and steps of paths: those of about a hundred sites
+_CACHE_SIZE = 16_384  # steps of paths: those of about a hundred sites
 _LONG_WORDS = 10  # least of a block of running text
 
 
 def of_blocks(pages: Pages) -> Measures:
     """Features of the block itself and its position on the page."""
     c, words, chars = pages.letters, np.maximum(pages.words, 1), pages.chars
-    wordy = c[:, evidence.LOWER] + c[:, evidence.UPPER]
+    wordy = c[evidence.LOWER] + c[evidence.UPPER]
     n, total = pages.sizes[pages.page], pages.total[pages.page]
-    kinds = np.eye(len(BLOCK_KIND_CODES), dtype=np.float32)[pages.kind]
-    positions = np.eye(len(POSITIONS), dtype=np.float32)[pages.positions]
+    kinds = np.arange(len(BLOCK_KIND_CODES), dtype=np.uint8)[:, None] == pages.kind
+    positions = np.arange(len(POSITIONS), dtype=np.uint8)[:, None] == pages.positions
     words_through = np.cumsum(pages.words, dtype=np.float64)  # multiples of one half: exact
     before = (words_through - pages.words - (words_through - pages.words)[pages.begins][pages.page]).astype(np.float32)
     index = pages.index.astype(np.float32)
@@ -35,22 +36,22 @@ def of_blocks(pages: Pages) -> Measures:
         np.log1p(chars),
         pages.linked,
         np.log1p(pages.plain),
-        c[:, evidence.COMMA] / words,
-        c[:, evidence.STOP] / words,
-        np.log1p(c[:, evidence.STOP]),
-        np.log1p(c[:, evidence.COMMA]),
+        c[evidence.COMMA] / words,
+        c[evidence.STOP] / words,
+        np.log1p(c[evidence.STOP]),
+        np.log1p(c[evidence.COMMA]),
         pages.last == evidence.STOP,
         pages.last == evidence.COMMA,
         pages.first == evidence.UPPER,
-        c[:, evidence.DIGIT] / chars,
-        c[:, evidence.UPPER] / (wordy + 1),
-        c[:, evidence.MARK] / chars,
-        c[:, evidence.MARK] > 0,
-        c[:, evidence.OTHER] / chars,
-        c[:, evidence.WIDE] / chars,
+        c[evidence.DIGIT] / chars,
+        c[evidence.UPPER] / (wordy + 1),
+        c[evidence.MARK] / chars,
+        c[evidence.MARK] > 0,
+        c[evidence.OTHER] / chars,
+        c[evidence.WIDE] / chars,
         np.minimum(wordy / words, 20),
-        *kinds.T,
-        *positions.T,
+        *kinds,
+        *positions,
         pages.level,
         pages.depths[pages.path],
         index / n.astype(np.float32),
@@ -160,7 +161,7 @@ def of_groups(pages: Pages, held: ContainerSums) -> Measures:
     punctuation and links, however short they are.
     """
     words, plain = held.words, held.plain
-    stops, commas = pages.sums(pages.letters[:, evidence.STOP]), pages.sums(pages.letters[:, evidence.COMMA])
+    stops, commas = pages.sums(pages.letters[evidence.STOP]), pages.sums(pages.letters[evidence.COMMA])
     unlinked = pages.sums(pages.words * (pages.linked == 0))
     all_plain = held.page_plain[pages.path_page]
     out: list[Array] = []
@@ -308,37 +309,34 @@ def of_copies(pages: Pages) -> Measures:
     return [np.log1p(before), np.log1p(more), *pages.of_paths([share])]
 
 
-def of_names(pages: Pages, weights: PathWeights) -> Measures:
-    """Log-odds that a block is content, from the class and id words of its path, see `PathWeights`."""
-    return list(pages.of_paths(np.array(list(map(weights.of, pages.paths))).T))
-
-
-class PathWeights:
-    """Cache: log-odds for content from the words of a path: of the innermost element, of all, the minimum and maximum
-    of the outer ones, and of the last three.
-    """
+class PathWeights(dict[PathStep, float]):
+    """Cache: log-odds for content from the words of a step of a path."""
 
     def __init__(self, names: Mapping[str, float]) -> None:
         """names: log-odds of words."""
+        super().__init__()
         self._names = names
-        self._steps: dict[PathStep, float] = {}
-        self._paths: dict[int, Sequence[float]] = {}
 
-    def of(self, path: PathFacts) -> Sequence[float]:
-        weights = self._paths.get(path.key)
-        if weights is None:
-            weights = self._paths[path.key] = self._weigh(path)
-        return weights
+    def __missing__(self, step: PathStep) -> float:
+        if len(self) >= _CACHE_SIZE:
+            self.clear()
+        self[step] = odds = sum([self._names.get(word, 0.0) for word in step.words])
+        return odds
 
-    def _weigh(self, path: PathFacts) -> Sequence[float]:
-        if max(len(self._paths), len(self._steps)) >= _CACHE_SIZE:
-            self._paths, self._steps = {}, {}
-        for step in path.steps:
-            if step not in self._steps:
-                self._steps[step] = sum([self._names.get(word, 0.0) for word in step.words])
-        steps = list(map(self._steps.__getitem__, path.steps))
-        least, most = min(steps[1:], default=0.0), max(steps[1:], default=0.0)
-        return steps[0], sum(steps), least, most, sum(steps[:3])
+
+def of_names(pages: Pages, weights: PathWeights) -> Measures:
+    """Log-odds that a block is content, from the class and id words of its path: of the innermost element, of all, the
+    minimum and maximum of the outer ones, and of the last three.
+    """
+    steps = np.array(list(map(weights.__getitem__, chain.from_iterable([path.steps for path in pages.paths]))))
+    owner, begins = pages.step_owner, pages.step_begins
+    outer, is_outer = np.arange(len(steps)) - begins[owner], pages.depths > 1
+    least = np.minimum.reduceat(np.where(outer, steps, np.inf), begins)
+    most = np.maximum.reduceat(np.where(outer, steps, -np.inf), begins)
+    sums = [np.bincount(owner, weights=odds) for odds in (steps, steps * (outer < 3))]
+    return list(
+        pages.of_paths([steps[begins], sums[0], np.where(is_outer, least, 0), np.where(is_outer, most, 0), sums[1]])
+    )
 
 
 def as_floats(rows: Sequence[Array]) -> list[Floats32]:

@@ -22,7 +22,6 @@ from periplus.analyse.content.evidence import (
     SiteEvidence,
     Traces,
     concatenate,
-    roles_of,
     signed_distance,
     traces_of,
 )
@@ -278,52 +277,48 @@ def parts_of_each(pages: Iterable[PageContext]) -> Iterator[tuple[Part, ...]]:
 
 def _parts_of_full(batch: Sequence[PageContext]) -> Iterator[tuple[Part, ...]]:
     """As `parts_of_each`, for pages with blocks."""
-    pages = _side_by_side(batch)
-    is_content = _scores(batch, pages) > weights().threshold
-    is_long = (pages.plain >= LONG_WORDS) & ((pages.positions == _BODY) | (pages.positions == _MAIN))
-    for page, begin, end in zip(batch, pages.begins.tolist(), pages.ends.tolist(), strict=True):
-        words = pages.words[begin:end]
-        in_units = _with_whole_units(page, is_content[begin:end], words)
-        is_text = _with_long_blocks(page, in_units, words, is_long[begin:end])
-        yield name_parts(page.blocks, page.traces, is_text, page.seen, page.publication)
+    pages, seen = _side_by_side(batch), concatenate([page.seen for page in batch])
+    are_repeated = seen.text_pages > (BOILERPLATE_SHARE * seen.pages)[pages.page]
+    is_content = _with_whole_units(pages, _scores(batch, pages) > weights().threshold, are_repeated)
+    _add_long_blocks(pages, is_content, are_repeated)
+    return name_parts(pages, is_content, are_repeated, [(page.blocks, page.publication) for page in batch])
 
 
 def _side_by_side(batch: Sequence[PageContext]) -> Pages:
     return Pages([page.blocks for page in batch], [page.traces for page in batch])
 
 
-def _with_whole_units(page: PageContext, is_content: Mask, words: Floats32) -> Mask:
+def _with_whole_units(pages: Pages, is_content: Mask, are_repeated: Mask) -> Mask:
     """Each table and list of definitions is content or not as a whole: keys and heads are short, or links.
 
     A table with headings lays out the page.
     """
-    units = np.array([path.unit for path in page.traces.paths], dtype=np.uint64)
-    if not units.any():
-        return is_content
-    unit = units[page.traces.path]
-    starts = np.concatenate(([0], np.flatnonzero(unit[1:] != unit[:-1]) + 1))
+    unit = np.array([path.unit for path in pages.paths], dtype=np.uint64)[pages.path]
+    begins = np.diff(unit, prepend=0) != 0
+    begins[pages.begins] = True
+    starts = begins.nonzero()[0]
     sizes = np.diff(starts, append=len(unit))
-    is_heading = np.frombuffer(page.blocks.kinds, dtype=np.uint8) == _HEADING
-    is_unit = (unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~np.logical_or.reduceat(is_heading, starts)
-    verdicts = np.add.reduceat(words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(words, starts)
-    verdicts &= roles_of(page.traces)[starts] & MENU == 0  # a manual's rows of links name its chapter
+    has_heading = np.logical_or.reduceat(pages.kind == _HEADING, starts)
+    verdicts = np.add.reduceat(pages.words * is_content, starts) >= UNIT_SHARE * np.add.reduceat(pages.words, starts)
+    verdicts &= pages.roles[starts] & MENU == 0  # a manual's rows of links name its chapter
+    is_unit = np.repeat((unit[starts] != 0) & (sizes >= UNIT_BLOCKS) & ~has_heading, sizes)
     # what most pages of the site repeat, as "Posts: 309" in a forum's table, is not drawn in by the rest
-    rare = is_content | (page.seen.text_pages <= BOILERPLATE_SHARE * page.seen.pages[0])
-    return np.where(np.repeat(is_unit, sizes), np.repeat(verdicts, sizes) & rare, is_content)
+    return np.where(is_unit, np.repeat(verdicts, sizes) & (is_content | ~are_repeated), is_content)
 
 
-def _with_long_blocks(page: PageContext, is_content: Mask, words: Floats32, is_long: Mask) -> Mask:
-    """If no long block is judged content, and the page has far more words in such blocks, they are the content.
+def _add_long_blocks(pages: Pages, is_content: Mask, are_repeated: Mask) -> None:
+    """If no long block of a page is judged content, and it has far more words in such blocks, they are the content.
 
-    Otherwise a thread of a forum may be reduced to its headline. is_long: whether a block is a long one of
-    the main text; is changed.
+    Otherwise a thread of a forum may be reduced to its headline.
     """
-    seen = page.seen
-    if not is_long.any() or (is_long & is_content).any():
-        return is_content
-    is_long &= (roles_of(page.traces) & COMMENT == 0) & (seen.text_pages <= BOILERPLATE_SHARE * seen.pages[0])
-    is_lost = words[is_content].sum() < KEPT_SHARE * words[is_long].sum()
-    return is_content | is_long if is_lost else is_content
+    is_long = (pages.plain >= LONG_WORDS) & ((pages.positions == _BODY) | (pages.positions == _MAIN))
+    has_long = np.logical_or.reduceat(is_long, pages.begins)
+    is_doubted = has_long & ~np.logical_or.reduceat(is_long & is_content, pages.begins)
+    is_long &= (pages.roles & COMMENT == 0) & ~are_repeated
+    for begin, end in zip(pages.begins[is_doubted].tolist(), pages.ends[is_doubted].tolist(), strict=True):
+        words, content, long = pages.words[begin:end], is_content[begin:end], is_long[begin:end]
+        if words[content].sum() < KEPT_SHARE * words[long].sum():
+            content |= long
 
 
 def _batches(pages: Iterable[PageContext]) -> Iterator[list[PageContext]]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
 
-from periplus.analyse.content.evidence import CAPTION, COMMENT, CONTROL, PageEvidence, Traces, roles_of
+from periplus.analyse.content.evidence import CAPTION, COMMENT, CONTROL, Pages
 from periplus.document.dates import machine_date, written_dates
 from periplus.document.digest import without_marks
-from periplus.model.arrays import Mask, Unsigned8
+from periplus.model.arrays import Mask
 from periplus.model.page import (
     BLOCK_KIND_CODES,
-    IS_TEXT,
+    IS_APART,
     POSITION_CODES,
     BlockKind,
     Blocks,
@@ -33,6 +33,7 @@ _BETWEEN = re.compile(r"\s+[|\-–—·•:»«/]+\s+|\s*[|»«•·]\s*|:\s+") 
 _TITLE, _HEADING, _CAPTION, _LINK = (
     BLOCK_KIND_CODES[kind] for kind in (BlockKind.TITLE, BlockKind.HEADING, BlockKind.CAPTION, BlockKind.LINK)
 )
+_IS_APART = np.frombuffer(IS_APART, dtype=np.bool)
 _NAV, _ASIDE = POSITION_CODES[Position.NAV], POSITION_CODES[Position.ASIDE]
 HEADINGS_MOST = 60
 LINE_CHARS, LOWEST = 12, 7  # least length of a non-heading that may be the headline; its level
@@ -45,55 +46,85 @@ BOILERPLATE_SHARE = 0.3  # share of the site's pages: a block on more of them is
 TIMES_MOST = 2  # occurrences of a comment on a page: `Reply` is below each
 
 
-def name_parts(
-    blocks: Blocks, traces: Traces, is_content: Mask, seen: PageEvidence, publication: Publication
-) -> tuple[Part, ...]:
-    """One part per block.
+class Texts:
+    """The texts of a page's blocks, cut from the whole text when they are used."""
 
-    is_content: verdict on each block. publication: author and dates of the page.
+    def __init__(self, blocks: Blocks, begins: Places, ends: Places) -> None:
+        """begins, ends: of each block in `Blocks.text`, a line feed and `Blocks.apart`."""
+        self._whole = f"{blocks.text}\n{blocks.apart}"
+        self._begins, self._ends = begins, ends
+
+    def __len__(self) -> int:
+        return len(self._begins)
+
+    def __getitem__(self, place: int) -> str:
+        return self._whole[self._begins[place] : self._ends[place]]
+
+    def chars(self, place: int) -> int:
+        """Length of a text."""
+        return self._ends[place] - self._begins[place]
+
+
+def name_parts(
+    pages: Pages, is_content: Mask, are_repeated: Mask, described: Iterable[tuple[Blocks, Publication]]
+) -> Iterator[tuple[Part, ...]]:
+    """One part per block for each page.
+
+    is_content: verdict on each block. are_repeated: whether many pages of the site have it. described: each page, with
+    its author and dates.
     """
-    parts = list(map((Part.NAVIGATION, Part.CONTENT).__getitem__, is_content.tolist()))
-    texts, kinds = blocks.texts(), np.frombuffer(blocks.kinds, dtype=np.uint8)
-    is_text = np.frombuffer(blocks.kinds.translate(IS_TEXT), dtype=np.bool)
-    positions = np.frombuffer(blocks.positions, dtype=np.uint8)
-    is_aside = (positions == _NAV) | (positions == _ASIDE)
-    content, repeated = _places(is_content & is_text), seen.text_pages > BOILERPLATE_SHARE * seen.pages[0]
-    roles = roles_of(traces)
-    roles[kinds == _CAPTION] |= CAPTION
-    if roles.any():
-        roles[is_aside | ~is_text] = 0
-        captions = _places((roles & (CAPTION | COMMENT) == CAPTION) & (kinds != _HEADING))
-        _name_captions(parts, captions, texts, content)
-        controls = (roles & CONTROL > 0) | repeated | _are_buttons(kinds, texts)
-        _name_comments(parts, _places(roles & COMMENT > 0), texts, content, controls)
-    may_be = is_text & ~(repeated | is_aside)
-    headings, lines = _places(may_be & (kinds == _HEADING)), _places(may_be & (kinds != _HEADING))
-    headline = _headline(blocks, headings, lines, texts, parts, content)
+    is_text, is_heading = ~_IS_APART[pages.kind], pages.kind == _HEADING
+    is_aside = (pages.positions == _NAV) | (pages.positions == _ASIDE)
+    roles = np.where(pages.kind == _CAPTION, pages.roles | CAPTION, pages.roles) * (is_text & ~is_aside)
+    may_be = is_text & ~(are_repeated | is_aside)
+    masks = np.array((
+        is_content & is_text,
+        (roles & (CAPTION | COMMENT) == CAPTION) & ~is_heading,
+        roles & COMMENT > 0,
+        (roles & CONTROL > 0) | are_repeated | ((pages.kind == _LINK) & (pages.chars <= BUTTON_CHARS)),
+        may_be & is_heading,
+        may_be & ~is_heading,
+        is_text & ~is_heading,
+    ))  # fmt: skip
+    verdicts, begins, ends = is_content.tolist(), *map(np.ndarray.tolist, pages.text_places(is_text))
+    for (blocks, publication), begin, end in zip(described, pages.begins.tolist(), pages.ends.tolist(), strict=True):
+        parts = list(map((Part.NAVIGATION, Part.CONTENT).__getitem__, verdicts[begin:end]))
+        texts = Texts(blocks, begins[begin:end], ends[begin:end])
+        _name_page(parts, blocks, texts, masks[:, begin:end], publication)
+        yield tuple(parts)
+
+
+def _name_page(
+    parts: list[Part],
+    blocks: Blocks,
+    texts: Texts,
+    masks: Mask,
+    publication: Publication,
+) -> None:
+    """masks: rows as in `name_parts`."""
+    is_content, are_captions, are_comments, are_controls, are_headings, may_be_lines, are_lines = masks
+    content = _places(is_content)
+    _name_captions(parts, _places(are_captions), texts, content)
+    _name_comments(parts, _places(are_comments), texts, content, are_controls)
+    headline = _headline(blocks, _places(are_headings), may_be_lines, texts, parts, content)
     if headline is not None:
         _name_headline(parts, headline, texts)
     if publication.author or publication.date_published or publication.date_modified:
-        _name_byline(parts, headline, texts, is_text & (kinds != _HEADING), publication)
-    return tuple(parts)
+        _name_byline(parts, headline, texts, are_lines, publication)
 
 
 def _places(flags: Mask) -> Places:
-    places: Places = np.flatnonzero(flags).tolist()
+    places: Places = flags.nonzero()[0].tolist()
     return places
 
 
-def _are_buttons(kinds: Unsigned8, texts: Sequence[str]) -> Mask:
-    buttons: Mask = kinds == _LINK
-    buttons[[place for place in _places(buttons) if len(texts[place]) > BUTTON_CHARS]] = False
-    return buttons
-
-
-def _is_most(places: Iterable[int], of: Places, texts: Sequence[str]) -> bool:
+def _is_most(places: Iterable[int], of: Places, texts: Texts) -> bool:
     """Whether more than half of the characters of the blocks `of` are in `places`."""
     among = frozenset(of)
-    return 2 * sum(len(texts[place]) for place in places if place in among) > sum(len(texts[place]) for place in of)
+    return 2 * sum(texts.chars(place) for place in places if place in among) > sum(map(texts.chars, of))
 
 
-def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], content: Places) -> None:
+def _name_captions(parts: list[Part], captions: Places, texts: Texts, content: Places) -> None:
     """Names captions between the first and the last content block: later ones belong to recommended pages.
 
     If most of the content is in captions, as in a gallery, it is the page's text.
@@ -104,9 +135,7 @@ def _name_captions(parts: list[Part], captions: Places, texts: Sequence[str], co
                 parts[place] = _with_verdict(Part.CAPTIONS, parts[place])
 
 
-def _name_comments(
-    parts: list[Part], comments: Places, texts: Sequence[str], content: Places, are_controls: Mask
-) -> None:
+def _name_comments(parts: list[Part], comments: Places, texts: Texts, content: Places, are_controls: Mask) -> None:
     """Names comments. If most of the content is in comments, as in a forum, it is the page's text."""
     if not comments or _is_most(comments, content, texts):
         return
@@ -116,7 +145,7 @@ def _name_comments(
         parts[place] = Part.COMMENTS if is_comment else Part.NAVIGATION
 
 
-def _name_headline(parts: list[Part], headline: int, texts: Sequence[str]) -> None:
+def _name_headline(parts: list[Part], headline: int, texts: Texts) -> None:
     """Names the headline. Blocks above with the same text (breadcrumbs, bars) become navigation."""
     parts[headline] = Part.HEADLINE
     for place in range(headline):
@@ -125,7 +154,7 @@ def _name_headline(parts: list[Part], headline: int, texts: Sequence[str]) -> No
 
 
 def _headline(
-    blocks: Blocks, headings: Places, lines: Places, texts: Sequence[str], parts: Sequence[Part], content: Places
+    blocks: Blocks, headings: Places, lines: Mask, texts: Texts, parts: Sequence[Part], content: Places
 ) -> int | None:
     """The heading with most of the page's title; else another block that is a part of it; else the first h1 in the
     content, or a heading that begins the content.
@@ -137,7 +166,8 @@ def _headline(
     levels = {place: blocks.levels[place] if blocks.levels else 0 for place in headings}
     titled = _title_block(levels, title, texts, parts)
     if titled is None and len(title) >= LINE_CHARS:
-        within = [place for place in lines if LINE_CHARS <= len(texts[place]) <= len(title) and texts[place] in title]
+        lengths = range(LINE_CHARS, len(title) + 1)
+        within = [place for place in _places(lines) if texts.chars(place) in lengths and texts[place] in title]
         titled = _title_block(dict.fromkeys(within, LOWEST), title, texts, parts)
     if titled is not None:
         return titled
@@ -147,7 +177,7 @@ def _headline(
     return first
 
 
-def _title_block(levels: Mapping[int, int], title: str, texts: Sequence[str], parts: Sequence[Part]) -> int | None:
+def _title_block(levels: Mapping[int, int], title: str, texts: Texts, parts: Sequence[Part]) -> int | None:
     """Among blocks with their levels, the block with most of the page's title; None if there is none."""
     words, pieces = _words(title), [_words(piece) for piece in _BETWEEN.split(title)]
     ranks = [
@@ -173,7 +203,7 @@ def _words(text: str) -> str:
 def _name_byline(
     parts: list[Part],
     headline: int | None,
-    texts: Sequence[str],
+    texts: Texts,
     are_lines: Mask,
     publication: Publication,
 ) -> None:
