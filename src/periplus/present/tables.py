@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import TextIO
 
@@ -18,7 +18,7 @@ SAMPLE_ROWS = 200  # decide the widths of a terminal's table; enough to see the 
 WIDEST = 100  # columns: one endless URL in the sample shall not push every other row off the screen
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _CELL_TYPES = frozenset({int, str, type(None)})
-CSV_ROWS = 500  # written at once
+ROWS_AT_ONCE = 500  # written at once
 MOST_CELLS = 50_000  # some 10 MB
 # full-width characters too: Japanese spreadsheets treat them alike
 _FORMULA_STARTS = frozenset("=+-@\t\r\n＝＋－＠")
@@ -37,7 +37,9 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]], format
     elif format == "csv":
         _write_csv(columns, rows, out)
     elif format == "jsonl":
-        out.writelines(_object(columns, row) + "\n" for row in rows)
+        line = "{" + ", ".join(f"{_json_cell(name)}: ".replace("%", "%%") + "%s" for name in columns) + "}"
+        line_of = line.__mod__ if len(set(columns)) == len(columns) else None
+        _write_rows(rows, out, line_of, "\n", _Cells(_json_cell), lambda row: out.write(_object(columns, row) + "\n"))
     elif format == "json":
         before = "["
         for row in rows:
@@ -79,31 +81,60 @@ def _plain(value: object) -> object:
 
 
 def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: TextIO) -> None:
-    cells, rest = _Cells(), iter(rows)
-    write_one = csv.writer(out, lineterminator="\r\n").writerow
-    write_one(columns)
-    while block := list(islice(rest, CSV_ROWS)):
+    write = csv.writer(out, lineterminator="\r\n").writerow
+    write(columns)
+
+    def write_one(row: Sequence[object]) -> None:
+        write([value if type(value) in _NUMBERS else harmless(_plain(value)) for value in row])
+
+    line_of = ",".join if len(columns) > 1 else None  # an empty cell alone is quoted
+    _write_rows(rows, out, line_of, "\r\n", _Cells(_csv_cell), write_one)
+
+
+def _write_rows(
+    rows: Iterable[Sequence[object]],
+    out: TextIO,
+    line_of: Callable[[tuple[str, ...]], str] | None,
+    end: str,
+    cells: _Cells,
+    write_one: Callable[[Sequence[object]], object],
+) -> None:
+    """line_of: a line of cells, without its end; None: each row is written by write_one."""
+    rest = iter(rows)
+    while block := list(islice(rest, ROWS_AT_ONCE)):
         # one table of cells serves where no two values are equal that are written otherwise, as 1 and 1.0
-        if len(columns) > 1 and _CELL_TYPES.issuperset(map(type, chain.from_iterable(block))):
-            out.writelines(f"{','.join(map(cells.__getitem__, row))}\r\n" for row in block)
+        values = list(chain.from_iterable(block))
+        if line_of is not None and _CELL_TYPES.issuperset(map(type, values)):
+            lines = map(line_of, zip(*[map(cells.__getitem__, values)] * len(block[0]), strict=True))
+            out.write(end.join((*lines, "")))
         else:
             for row in block:
-                write_one([value if type(value) in _NUMBERS else harmless(_plain(value)) for value in row])
+                write_one(row)
 
 
 class _Cells(dict[object, str]):
-    """Values as texts of a CSV, each converted once: a table of links repeats most values."""
+    """Values as texts of a file, each converted once: a table of links repeats most values."""
+
+    def __init__(self, text_of: Callable[[object], str]) -> None:
+        self._text_of = text_of
 
     def __missing__(self, value: object) -> str:
-        if type(value) is str and value.isascii() and value[:1] not in _FORMULA_STARTS:  # a third of the time
-            text = value
-        else:
-            text = "" if value is None else str(harmless(_plain(value)))
-        cell = '"{}"'.format(text.replace('"', '""')) if _is_quoted(text) else text
         if len(self) >= MOST_CELLS:
             self.clear()
-        self[value] = cell
-        return cell
+        text = self[value] = self._text_of(value)
+        return text
+
+
+def _json_cell(value: object) -> str:
+    return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def _csv_cell(value: object) -> str:
+    if type(value) is str and value.isascii() and value[:1] not in _FORMULA_STARTS:  # a third of the time
+        text = value
+    else:
+        text = "" if value is None else str(harmless(_plain(value)))
+    return '"{}"'.format(text.replace('"', '""')) if _is_quoted(text) else text
 
 
 def _is_quoted(text: str) -> bool:

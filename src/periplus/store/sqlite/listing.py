@@ -44,7 +44,7 @@ _TARGETS = (
     " LEFT JOIN host h ON h.id = b.host_id LEFT JOIN site t ON t.id = h.site_id"
 )
 PAGES_AT_ONCE = 500  # pages whose link targets are looked up together
-TARGETS_AT_HAND = 100_000  # cached targets: 40 MB
+TARGETS_AT_HAND = 200_000  # cached targets: 60 MB
 _VISITS = (
     "SELECT v.id, v.url_id, u.text, u.depth, v.took_s, v.outcome <> 'skipped',"
     f" v.outcome = 'fetched' AND v.status BETWEEN 200 AND 299, {MAY_PASS}, iif(v.outcome = 'redirected', v.detail, '')"
@@ -155,23 +155,26 @@ def _all_links(connection: sqlite3.Connection) -> Iterator[Row]:
     """
     of_source = ", ".join(value_of(LINKS, name) for name in _OF_SOURCE)
     of_target = ", ".join(value_of(LINKS, name) for name in _OF_TARGET)
-    find = f"SELECT b.id, h.site_id, {of_target} FROM {_TARGETS}"
-    nothing = (None,) * (1 + len(_OF_TARGET))
-    targets: dict[int, tuple[Any, ...]] = {}
+    find = f"SELECT b.id, {of_target}, h.site_id FROM {_TARGETS}"
+    nothing = (None, (None,) * len(_OF_TARGET))
+    targets: dict[int, tuple[Any, tuple[Any, ...]]] = {}
+    same: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # few differ in more than the URL
     for block in page_links.in_columns(connection, f"g.site_id, {of_source}", _SOURCES, PAGES_AT_ONCE):
         targets = targets if len(targets) < TARGETS_AT_HAND else {}
         unknown = sorted({target for target in block.targets if target not in targets})
         targets |= dict.fromkeys(unknown, nothing)
-        targets |= {row[0]: row[1:] for row in connection.execute(find, (json.dumps(unknown),))}
+        for target, text, *state in connection.execute(find, (json.dumps(unknown),)):
+            targets[target] = text, same.setdefault(values := tuple(state), values)
         yield from _link_rows(block, [targets[target] for target in block.targets])
 
 
-def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]) -> Iterator[Row]:
-    """targets: site number and _OF_TARGET of each link."""
+def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, tuple[Any, ...]]]) -> Iterator[Row]:
+    """targets: of each link the first of _OF_TARGET, then the others and the number of its site."""
     source_sites, *of_source = (
         list(chain.from_iterable(map(repeat, values, block.many))) for values in zip(*block.pages, strict=True)
     )
-    sites, *of_target = zip(*targets, strict=True)
+    urls, states = zip(*targets, strict=True)
+    *of_target, sites = zip(*states, strict=True)
     columns: dict[str, Iterable[object]] = {
         "anchor": block.anchors, "kind": block.kinds, "position": block.positions, "nofollow": block.nofollow,
         "internal": [
@@ -181,7 +184,7 @@ def _link_rows(block: page_links.LinkColumns, targets: Sequence[tuple[Any, ...]]
         "fragments": [text or None for text in block.fragments], "times": block.times,
     }  # fmt: skip
     columns |= zip(_OF_SOURCE, of_source, strict=True)
-    columns |= zip(_OF_TARGET, of_target, strict=True)
+    columns |= zip(_OF_TARGET, (urls, *of_target), strict=True)
     return zip(*(columns[name] for name in LINKS.names), strict=True)
 
 

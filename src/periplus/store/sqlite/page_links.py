@@ -130,7 +130,7 @@ def in_columns(connection: sqlite3.Connection, asked: str, joins: str, at_once: 
             texts = json.loads(f"[{','.join(words)}]")
             if list(map(len, positions)) != many or list(map(len, texts)) != many:
                 raise ValueError("columns of different lengths")
-            parts = map(split_words, chain.from_iterable(texts))
+            parts = [split_words(text) if text[:1] == "\t" else (text, "", 1) for text in chain.from_iterable(texts)]
             columns: tuple[Sequence[Any], ...] = (
                 list(map(int, b"".join(targets).split())),
                 [KINDS[letter - FIRST_LETTER] for letter in b"".join(kinds)],
