@@ -123,8 +123,6 @@ ALPHABETS = {
     "hebrew": Alphabet(((0x5D0, 0x5EA), (0x5F0, 0x5F2)), _classes_of("he yi")),
 }
 
-_SCRIPTS = ["", *ALPHABETS, *dict.fromkeys(name for *_, name in _ALONE)]
-_CHINESE, _JAPANESE, _KOREAN = map(_SCRIPTS.index, ("zh", "ja", "ko"))
 
 # fewer are not enough: in Latin script, in others (ideographs and the like count three times)
 _LEAST_LATIN, _LEAST_OTHERS = 6, 3
@@ -197,10 +195,11 @@ def _scores(text: str) -> tuple[tuple[str, ...], list[int], int]:
     count_units(codes, places, counts)
     counts[0] = 0
     if not text.isascii():
-        together = counts[_CHINESE] + counts[_JAPANESE]
-        is_japanese = counts[_JAPANESE] > _KANA_SHARE * together
-        counts[_CHINESE], counts[_JAPANESE] = (0, 3 * together) if is_japanese else (3 * together, 0)
-        counts[_KOREAN] *= 3
+        chinese, japanese = names.index("zh"), names.index("ja")
+        together = counts[chinese] + counts[japanese]
+        is_japanese = counts[japanese] > _KANA_SHARE * together
+        counts[chinese], counts[japanese] = (0, 3 * together) if is_japanese else (3 * together, 0)
+        counts[names.index("ko")] *= 3
     letters = max(counts)
     script = names[counts.index(letters)]
     if script not in ALPHABETS:
@@ -242,7 +241,7 @@ def _sample(text: str) -> str:
 @cache
 def _scripts() -> tuple[list[str], bytes]:
     """(scripts, including single-language ones; for each of 65,536 characters the index of its script, 0: none)."""
-    names = _SCRIPTS
+    names = ["", *ALPHABETS, *dict.fromkeys(name for *_, name in _ALONE)]
     table = bytearray(65536)
     shared = [(first, last, name) for name, alphabet in ALPHABETS.items() for first, last in alphabet.ranges]
     for first, last, name in (*shared, *_ALONE):
