@@ -91,7 +91,7 @@ def test_weights_of_the_longest_ngrams_add_up(script, units):
     for unit in units:
         if symbols[unit] != SPACE or (each and each[-1] != SPACE):
             each.append(symbols[unit])
-    rows = {key: row for row, key in enumerate(table.keys) if row}
+    rows = {key: table.rows[slot] for slot, key in enumerate(table.keys) if key}
     expected = [0] * table.classes
     for end in range(len(each)):
         key = longest = 0

@@ -33,6 +33,11 @@ _TAG = re.compile(
     % (_NAME, _VALUE.replace(b"=\\s*+(", b"=\\s*+(?:")),
     re.DOTALL,
 )
+# The usual beginning of a page, up to its declaration; at a value with an equals sign the full search is needed
+_USUAL_META = re.compile(
+    rb"""[^<]*+(?:<(?:!--[^>-]*+--|(?:!doctype|html|head)(?:[^>"'=]|="[^">=]*+")*+)>[^<]*+)*+"""
+    rb"""<meta\s+charset="([a-z0-9_-]++)"[\s/]*+>"""
+)
 _TAG_BEGINS = re.compile(rb"<[a-z!/?]")
 _CHARSET = re.compile(rb"""charset\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"';][^\s;]*+))""")
 _CHARSET_AT_FIRST = re.compile(rb"""[Cc][Hh][Aa][Rr][Ss][Ee][Tt]\s*=\s*["']?\s*([^\s"';>]+)""")
@@ -189,6 +194,8 @@ def _meta_encoding(head: bytes) -> Encoding | None:
     """
     if b"charset" not in head:
         return None
+    if (usual := _USUAL_META.match(head)) and (encoding := encoding_of(usual[1].decode())):
+        return _readable_as_ascii(encoding)
     at = 0
     while begin := _TAG_BEGINS.search(head, at):
         tag = _TAG.match(head, begin.start())

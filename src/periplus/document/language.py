@@ -7,14 +7,15 @@ import re
 import sys
 import unicodedata
 from array import array
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from math import inf, sqrt
+from math import sqrt
 
 from isal import isal_zlib  # three times as fast as zlib, 4 ms at start-up
 
 from periplus.document.ngrams import SPACE, Ngrams, count_units
-from periplus.values import Pairs, frozen
+from periplus.values import frozen
 
 # Scripts with a single supported language
 _ALONE = (
@@ -137,16 +138,16 @@ def language_of(text: str) -> str:
     return _likeliest(*_scores(text))
 
 
-def _likeliest(scores: dict[str, float], letters: int) -> str:
-    if _is_short(scores, letters):
+def _likeliest(languages: Sequence[str], scores: Sequence[int], letters: int) -> str:
+    if _is_short(languages, letters):
         return ""
-    best = max(scores, key=scores.__getitem__)
-    others = [score for language, score in scores.items() if language != best]
-    return "" if others and scores[best] - max(others) < _SURE * sqrt(letters) else best
+    best = max(scores)
+    is_sure = len(scores) == 1 or (best - sorted(scores)[-2]) * _STEP >= _SURE * sqrt(letters)
+    return languages[scores.index(best)] if is_sure else ""
 
 
-def _is_short(scores: dict[str, float], letters: int) -> bool:
-    return not scores or letters < (_LEAST_LATIN if "en" in scores else _LEAST_OTHERS)
+def _is_short(languages: Sequence[str], letters: int) -> bool:
+    return not languages or letters < (_LEAST_LATIN if "en" in languages else _LEAST_OTHERS)
 
 
 def page_language(declared: str, text: str) -> str:
@@ -156,14 +157,16 @@ def page_language(declared: str, text: str) -> str:
     """
     tag = _TAG.match(declared.strip().lower())
     tagged = _OTHER_NAMES.get(tag[0], tag[0]) if tag else ""
-    scores, letters = _scores(text)
-    if not tagged or _is_short(scores, letters):
-        return tagged or _likeliest(scores, letters)
-    best = max(scores, key=scores.__getitem__)
-    read_as = tagged if tagged in scores else _NEAR.get(tagged, tagged)
-    if read_as in scores:
-        return tagged if scores[best] - scores[read_as] <= _CLOSE * letters else best or tagged
-    is_plain = tagged in _languages() or len(scores) == 1 or scores[best] > _STRANGE * letters
+    languages, scores, letters = _scores(text)
+    if not tagged or _is_short(languages, letters):
+        return tagged or _likeliest(languages, scores, letters)
+    highest = max(scores)
+    best = languages[scores.index(highest)]
+    read_as = tagged if tagged in languages else _NEAR.get(tagged, tagged)
+    if read_as in languages:
+        lead = (highest - scores[languages.index(read_as)]) * _STEP
+        return tagged if lead <= _CLOSE * letters else best or tagged
+    is_plain = tagged in _languages() or len(scores) == 1 or highest * _STEP > _STRANGE * letters
     return best if best and is_plain else tagged
 
 
@@ -181,8 +184,8 @@ def _languages(script: str = "") -> frozenset[str]:
     return frozenset({_OTHER_NAMES.get(language, language) for language in classes} | alone)
 
 
-def _scores(text: str) -> tuple[dict[str, float], int]:
-    """(score of each language of the sample's main script in nats, letters in that script).
+def _scores(text: str) -> tuple[tuple[str, ...], list[int], int]:
+    """(languages of the sample's main script, score of each in steps of a weight, letters in that script).
 
     The empty name is for all other languages.
     """
@@ -191,30 +194,36 @@ def _scores(text: str) -> tuple[dict[str, float], int]:
     counts = array("i", bytes(4 * len(names)))
     count_units(codes, places, counts)
     counts[0] = 0
-    chinese, japanese = names.index("zh"), names.index("ja")
-    together = counts[chinese] + counts[japanese]
-    is_japanese = counts[japanese] > _KANA_SHARE * together
-    counts[chinese], counts[japanese] = (0, 3 * together) if is_japanese else (3 * together, 0)
-    counts[names.index("ko")] *= 3
+    if not text.isascii():
+        chinese, japanese = names.index("zh"), names.index("ja")
+        together = counts[chinese] + counts[japanese]
+        is_japanese = counts[japanese] > _KANA_SHARE * together
+        counts[chinese], counts[japanese] = (0, 3 * together) if is_japanese else (3 * together, 0)
+        counts[names.index("ko")] *= 3
     letters = max(counts)
     script = names[counts.index(letters)]
     if script not in ALPHABETS:
-        return ({script: 0.0} if script else {}), letters
+        return ((script,), [0], letters) if script else ((), [], letters)
     languages, oftener, twins = _classes(script)
-    totals = array("i", bytes(4 * len(languages)))
+    totals = array("i", oftener)
     ngrams_of(script).add(codes, _symbol_units(script), totals)
-    scores = {language: total * _STEP + more for language, total, more in zip(languages, totals, oftener, strict=True)}
-    for twin, language in twins:
-        scores[language] = max(scores.pop(twin), scores.get(language, -inf))
-    return scores, letters
+    scores = totals.tolist()
+    if twins:
+        scores.append(max([scores.pop(place) for place in twins]))
+    return languages, scores, letters
 
 
 @cache
-def _classes(script: str) -> tuple[tuple[str, ...], tuple[float, ...], Pairs]:
-    """(classes of a script, prior of each, those with another public name)."""
-    languages = ALPHABETS[script].languages
-    twins = tuple((language, _OTHER_NAMES[language]) for language in languages if language in _OTHER_NAMES)
-    return languages, tuple(_OFTENER.get(language, 0.0) for language in languages), twins
+def _classes(script: str) -> tuple[tuple[str, ...], array[int], list[int]]:
+    """(languages of a script, prior of each class in steps of a weight, classes with another public name from last on).
+
+    The two with another name are Bokmål and Nynorsk: the last language, Norwegian, is the likelier of both.
+    """
+    classes = ALPHABETS[script].languages
+    twins = [place for place, name in enumerate(classes) if name in _OTHER_NAMES]
+    languages = [name for name in classes if name not in _OTHER_NAMES]
+    languages += dict.fromkeys(_OTHER_NAMES[classes[place]] for place in twins)
+    return tuple(languages), array("i", (int(_OFTENER.get(name, 0.0) / _STEP) for name in classes)), twins[::-1]
 
 
 @cache
@@ -225,7 +234,7 @@ def _symbol_units(script: str) -> memoryview[int]:
 def _sample(text: str) -> str:
     if len(text) > _SAMPLES * _SAMPLE_CHARS:
         step = (len(text) - _SAMPLE_CHARS) // (_SAMPLES - 1)
-        text = " ".join(text[start : start + _SAMPLE_CHARS] for start in range(0, step * _SAMPLES, step))
+        text = " ".join([text[start : start + _SAMPLE_CHARS] for start in range(0, step * _SAMPLES, step)])
     return f" {text} " if text.isascii() else f" {unicodedata.normalize('NFC', text)} "
 
 

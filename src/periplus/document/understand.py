@@ -129,7 +129,9 @@ def without_session_values(words: bytes, url: Url, links: Links) -> bytes:
     """The text without session ids from the page's own URL and links, which some pages display: they differ on each
     visit.
     """
-    values = {*session_values(url), *chain.from_iterable(map(session_values, links.targets))}
+    # most links have none of the signs, and need no look-up
+    marked = [target for target in links.targets if "?" in target or ";" in target or "/(" in target]
+    values = {*session_values(url), *chain.from_iterable(map(session_values, marked))}
     for value in sorted(values, key=len, reverse=True)[:MOST_SESSION_VALUES]:
         words = words.replace(value.encode("utf-8", "surrogatepass"), b"")
     return words
