@@ -295,32 +295,34 @@ class Discovery:
 
         Adds nothing for robots.txt, which `RobotsGate` reads, or for answers without content.
         """
-        request, read = visit.request, Completion(lease, task, visit, None)
-        if request.purpose is Purpose.ROBOTS:
-            return read
+        request, candidates = visit.request, tuple[Candidate, ...]()
+        side_requests: tuple[SideRequest, ...] = ()
         match visit.outcome:
+            case _ if request.purpose is Purpose.ROBOTS:
+                pass
             case Fetched(status=status, cut=cut) as fetched if 200 <= status < 300 and cut is not Cut.BOT_WALL:
                 if request.purpose is Purpose.SITEMAP:
-                    return self._with_sitemap(read, fetched)
+                    return self._with_sitemap(Completion(lease, task, visit, None), fetched)
                 if self._settings.storage.keep_parts and (part := as_part(fetched)):
                     fetched = part
-                    read = replace(read, visit=replace(visit, outcome=part))
+                    visit = replace(visit, outcome=part)
                 document = understand(
                     request.url, fetched, with_xml=self._settings.storage.keep_xml, wiki_links=self._rules.wiki_links
                 )
                 candidates = self.of_page(request.url, document, request.depth)
-                return Completion(lease, task, read.visit, None, document=document, candidates=candidates)
+                return Completion(lease, task, visit, None, document=document, candidates=candidates)
             case Redirected(target=target) if (
                 request.hops < self._settings.limits.redirect_hops and target != request.url
             ):
                 if request.purpose is Purpose.SITEMAP:
-                    return replace(read, side_requests=(self._sitemap_request(target, request),))
-                candidates = self.of_redirect(request.url, target, request.depth, request.hops + 1)
-                return replace(read, candidates=candidates)
+                    side_requests = (self._sitemap_request(target, request),)
+                else:
+                    candidates = self.of_redirect(request.url, target, request.depth, request.hops + 1)
             case Skipped(reason=Reason.ALIAS):
-                return replace(read, candidates=self.alias_candidates(request.url, request.depth))
+                candidates = self.alias_candidates(request.url, request.depth)
             case _:
-                return read
+                pass
+        return Completion(lease, task, visit, None, candidates=candidates, side_requests=side_requests)
 
     def _with_sitemap(self, read: Completion, fetched: Fetched) -> Completion:
         from periplus.document.sitemaps import read_sitemap  # the import takes 2 ms, and is not always needed
