@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
+from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from periplus.acquire.politeness import HeldHost
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from periplus.document.sitemaps import Sitemap
 
 _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
+_FOLLOWED = bytes(code in _FOLLOWED_CODES for code in range(256))  # 1 for these codes
 _CLICK_CODES = link_codes(CLICK_KINDS)
 # the parts that `keep_parts` fetches; audio and video are too large
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
@@ -226,12 +228,14 @@ class Discovery:
         links, least = document.links, PRIORITY_WITHOUT_DEPTH if next_depth is None else next_depth
         least_noted = depth if self._parts and depth is not None else PRIORITY_WITHOUT_DEPTH
         offered, noted = self._followed.depths(links.targets), self._noted.depths(links.targets)
-        for target, kind, bars, before, noted_before in zip(
-            links.targets, links.kinds, links.nofollow, offered, noted, strict=True
-        ):
-            is_followed = kind in _FOLLOWED_CODES and not bars
-            if before <= least if is_followed else noted_before <= least_noted:
-                continue
+        followed = bytes(map(gt, links.kinds.translate(_FOLLOWED), links.nofollow))
+        unseen = [
+            at
+            for at, (is_followed, before, noted_before) in enumerate(zip(followed, offered, noted, strict=True))
+            if (before > least if is_followed else noted_before > least_noted)
+        ]
+        for at in unseen:
+            target, kind, is_followed = links.targets[at], links.kinds[at], followed[at]
             below = next_depth if kind in _CLICK_CODES else None
             if is_followed:
                 clicks = None if not target.startswith(home) and self._is_cross_site(source, target) else below
