@@ -61,7 +61,6 @@ _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", 
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
 _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
-_PICTURE_CODES = link_codes(_PICTURES)
 # feeds, translations, next and previous: no evidence of an endless series
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
 _FEEDS = frozenset(
@@ -375,8 +374,7 @@ class TrapDetector:
             self._no_resources.clear()
         self._no_resources.update(target for target in others if not _resource_of(target))
         resources = {*map(_resource_of, others)} - {""}
-        if not _PICTURE_CODES.isdisjoint(document.links.kinds):
-            resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
+        resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
         return bool(resources and self._lines.adds("\n".join(sorted(resources)).encode("utf-8", "replace")))
 
     def _confirm_urls(self, url: Url, document: Document) -> tuple[Url, ...]:
