@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import repeat
+from operator import gt
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from periplus.acquire.politeness import HeldHost
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from periplus.document.sitemaps import Sitemap
 
 _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
+_FOLLOWED = bytes(code in _FOLLOWED_CODES for code in range(256))  # 1 for these codes
 _CLICK_CODES = link_codes(CLICK_KINDS)
 # the parts that `keep_parts` fetches; audio and video are too large
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
@@ -226,12 +228,14 @@ class Discovery:
         links, least = document.links, PRIORITY_WITHOUT_DEPTH if next_depth is None else next_depth
         least_noted = depth if self._parts and depth is not None else PRIORITY_WITHOUT_DEPTH
         offered, noted = self._followed.depths(links.targets), self._noted.depths(links.targets)
-        for target, kind, bars, before, noted_before in zip(
-            links.targets, links.kinds, links.nofollow, offered, noted, strict=True
-        ):
-            is_followed = kind in _FOLLOWED_CODES and not bars
-            if before <= least if is_followed else noted_before <= least_noted:
-                continue
+        followed = bytes(map(gt, links.kinds.translate(_FOLLOWED), links.nofollow))
+        unseen = [
+            at
+            for at, (is_followed, before, noted_before) in enumerate(zip(followed, offered, noted, strict=True))
+            if (before > least if is_followed else noted_before > least_noted)
+        ]
+        for at in unseen:
+            target, kind, is_followed = links.targets[at], links.kinds[at], followed[at]
             below = next_depth if kind in _CLICK_CODES else None
             if is_followed:
                 clicks = None if not target.startswith(home) and self._is_cross_site(source, target) else below
@@ -295,32 +299,34 @@ class Discovery:
 
         Adds nothing for robots.txt, which `RobotsGate` reads, or for answers without content.
         """
-        request, read = visit.request, Completion(lease, task, visit, None)
-        if request.purpose is Purpose.ROBOTS:
-            return read
+        request, candidates = visit.request, tuple[Candidate, ...]()
+        side_requests: tuple[SideRequest, ...] = ()
         match visit.outcome:
+            case _ if request.purpose is Purpose.ROBOTS:
+                pass
             case Fetched(status=status, cut=cut) as fetched if 200 <= status < 300 and cut is not Cut.BOT_WALL:
                 if request.purpose is Purpose.SITEMAP:
-                    return self._with_sitemap(read, fetched)
+                    return self._with_sitemap(Completion(lease, task, visit, None), fetched)
                 if self._settings.storage.keep_parts and (part := as_part(fetched)):
                     fetched = part
-                    read = replace(read, visit=replace(visit, outcome=part))
+                    visit = replace(visit, outcome=part)
                 document = understand(
                     request.url, fetched, with_xml=self._settings.storage.keep_xml, wiki_links=self._rules.wiki_links
                 )
                 candidates = self.of_page(request.url, document, request.depth)
-                return Completion(lease, task, read.visit, None, document=document, candidates=candidates)
+                return Completion(lease, task, visit, None, document=document, candidates=candidates)
             case Redirected(target=target) if (
                 request.hops < self._settings.limits.redirect_hops and target != request.url
             ):
                 if request.purpose is Purpose.SITEMAP:
-                    return replace(read, side_requests=(self._sitemap_request(target, request),))
-                candidates = self.of_redirect(request.url, target, request.depth, request.hops + 1)
-                return replace(read, candidates=candidates)
+                    side_requests = (self._sitemap_request(target, request),)
+                else:
+                    candidates = self.of_redirect(request.url, target, request.depth, request.hops + 1)
             case Skipped(reason=Reason.ALIAS):
-                return replace(read, candidates=self.alias_candidates(request.url, request.depth))
+                candidates = self.alias_candidates(request.url, request.depth)
             case _:
-                return read
+                pass
+        return Completion(lease, task, visit, None, candidates=candidates, side_requests=side_requests)
 
     def _with_sitemap(self, read: Completion, fetched: Fetched) -> Completion:
         from periplus.document.sitemaps import read_sitemap  # the import takes 2 ms, and is not always needed

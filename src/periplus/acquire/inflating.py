@@ -146,13 +146,18 @@ def _decode(body: bytes, coding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
     return steps[0] if len(steps) == 1 else b"".join(steps), Cut.NONE
 
 
+@lru_cache(maxsize=64)
+def _codings(content_encoding: str) -> Sequence[str]:
+    codings = [coding.strip().lower() for coding in content_encoding.split(",")]
+    return [coding for coding in codings if coding and coding != "identity"]
+
+
 def inflate(body: bytes, content_encoding: str, limits: FetchLimits) -> tuple[bytes, Cut]:
     """The body without its content codings (RFC 9110, 8.4.1), and why it is incomplete, if it is. Never raises.
 
     A body that is not in the coding that its header names is returned unchanged, with Cut.BAD_ENCODING.
     """
-    codings = [coding.strip().lower() for coding in content_encoding.split(",")]
-    codings = [coding for coding in codings if coding and coding != "identity"]
+    codings = _codings(content_encoding)
     if len(codings) > MOST_CODINGS:
         return body, Cut.BAD_ENCODING
     for coding in reversed(codings):

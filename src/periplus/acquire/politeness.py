@@ -320,13 +320,15 @@ class HeldHost:
 
         An origin not requested during this lease has the host's count at the start of the lease.
         """
-        health, pace = self.health.get(origin) or OriginHealth(self.lease.strikes, self.lease.answered), self.pace
-        if (health.strikes, health.answered) == (pace.strikes, pace.answered):
+        health, pace = self.health.get(origin, self.lease), self.pace
+        if health.strikes == pace.strikes and health.answered == pace.answered:
             return pace
         return replace(pace, strikes=health.strikes, answered=health.answered)
 
     def keep_pace(self, origin: Origin, pace: Pace) -> None:
-        self.pace, self.health[origin] = pace, OriginHealth(pace.strikes, pace.answered)
+        self.pace, former = pace, self.health.get(origin)
+        if former is None or former.strikes != pace.strikes or former.answered != pace.answered:
+            self.health[origin] = OriginHealth(pace.strikes, pace.answered)
 
     def may_doubt_again(self, priority: int) -> bool:
         """Whether a suspected trap URL of this priority may be postponed again: if the last round had new content."""

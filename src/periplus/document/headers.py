@@ -126,9 +126,11 @@ def bot_wall(status: int, headers: Headers, body: bytes) -> str:
     """The bot protection service that answers in place of the page, or "". body: decompressed."""
     is_error = status >= 400
     for name, value in headers.fields:
-        begin, service = _WALL_FIELDS.get(name, ("", ""))
+        if name not in _WALL_FIELDS:
+            continue
+        begin, service = _WALL_FIELDS[name]
         # DataDome and Kasada send their fields with good answers too
-        if service and value.startswith(begin) and (is_error or name.endswith(("-mitigated", "-action", "-block"))):
+        if value.startswith(begin) and (is_error or name.endswith(("-mitigated", "-action", "-block"))):
             return service
     start = body[:_WALL_BYTES]
     if is_error and (service := next((name for sign, name in _WALL_ERRORS if sign in start), "")):

@@ -240,14 +240,20 @@ class Links(Columns[Link]):
 
     def targets_of(self, kinds: frozenset[LinkKind]) -> list[Url]:
         """Targets of the links of these kinds, in order."""
-        codes = link_codes(kinds)
-        return [target for target, kind in zip(self.targets, self.kinds, strict=True) if kind in codes]
+        return list(compress(self.targets, self.kinds.translate(_marks_of(kinds))))
 
 
 @cache
 def link_codes(kinds: frozenset[LinkKind]) -> frozenset[int]:
     """Indices of the kinds in LINK_KINDS."""
     return frozenset(map(LINK_KIND_CODES.__getitem__, kinds))
+
+
+@cache
+def _marks_of(kinds: frozenset[LinkKind]) -> bytes:
+    """1 for the codes of these kinds."""
+    codes = link_codes(kinds)
+    return bytes(code in codes for code in range(256))
 
 
 NO_LINKS = Links()

@@ -1,7 +1,7 @@
 cimport cython
 
 cdef int GAP, NEWLINE, LETTER, DIGIT, JOINT, LINE_WORDS, ADDRESS_WORDS, END, WORD, NUMBER, DAY
-cdef int SMALLEST_BITS, SHORT, MOST_PAIRS, ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR
+cdef int SMALLEST_BITS, SHORT, MOST_PAIRS, LINE_END, ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR
 cdef const unsigned char[::1] KINDS
 cdef unsigned int FREE, MASK_32, SEED, PRIME, MIX_1, MIX_2, PAIR_MASK, SIEVE_MASK, TWICE, LETTERS, PAIR, ADDRESS
 cdef unsigned long long MASK_64, FACTOR
@@ -41,7 +41,7 @@ cdef class LineMemory:
     @cython.locals(former="unsigned int[::1]")
     cdef int _widen(self) except -1
     @cython.locals(
-        chars="const unsigned char[::1]", at=Py_ssize_t, end=Py_ssize_t,
+        chars="const unsigned char[::1]", pairs="unsigned int[::1]", at=Py_ssize_t, end=Py_ssize_t,
         line=Py_ssize_t, fresh=int, copies=int, pieces=int, numbers=int, count=int, place=int, shown=int, is_new=bint,
         pair="unsigned int",
     )

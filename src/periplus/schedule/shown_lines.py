@@ -30,7 +30,7 @@ SHORT = 12  # words; longer lines are compared by pairs of words too, since they
 PAIR_MASK = 1  # half of the pairs are kept, selected by the lowest bit of their keys
 MOST_PAIRS = 1024  # per line
 SIEVE_MASK = 4095
-ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR = 48, 31, 1000, 2999, 100_000_000, 100
+LINE_END, ZERO, LAST_DAY, FIRST_YEAR, LAST_YEAR, TOO_MUCH, NEAR = 10, 48, 31, 1000, 2999, 100_000_000, 100
 # added to keys that are not of lines
 TWICE, LETTERS, PAIR, ADDRESS = 0x9E3779B9, 0x7F4A7C15, 0x51ED270B, 0x2545F491
 CALENDAR_NAMES = """
@@ -54,10 +54,11 @@ CALENDAR_NAMES = """
 class KeySet:
     """A set of 32-bit keys: an open-addressing hash table, at most half full."""
 
-    def __init__(self) -> None:
+    def __init__(self, bits: int = SMALLEST_BITS) -> None:
+        """bits: of the first number of slots."""
         self.count = 0
-        self.bits = SMALLEST_BITS
-        self.slots = memoryview(bytearray(4 << self.bits)).cast("I")
+        self.bits = bits
+        self.slots = memoryview(bytearray(4 << bits)).cast("I")
 
     def has(self, key: int) -> bool:
         return self.slots[self._place(key or 1)] != FREE
@@ -125,7 +126,7 @@ class LineMemory:
     def _count_key(self) -> int:
         self.shown += 1
         if self.shown % self.generation == 0:
-            self.old, self.young = self.young, KeySet()
+            self.old, self.young = self.young, KeySet(self.young.bits)
         return 0
 
     def _meet(self, key: int) -> bool:
@@ -156,13 +157,15 @@ class LineMemory:
         two or more, since a single one is a counter. A long line with mostly known pairs of words is a part of another
         text and has nothing new.
         """
-        chars, at, end = written, 0, len(written)
+        chars, pairs, at, end = written, self.pairs, 0, len(written)
         self._learn_address(address, len(address))
         fresh = copies = pieces = numbers = line = 0
         while at <= end and line < most:
             line += 1
             if line <= len(blocks) and not counted[blocks[line - 1]]:
-                at = written.find(b"\n", at) + 1 or end + 1
+                while at < end and chars[at] != LINE_END:
+                    at += 1
+                at += 1
                 continue
             at = self._read_line(chars, KINDS, at, end, LINE_WORDS)
             if not (self.words or self.figures):
@@ -173,10 +176,10 @@ class LineMemory:
             is_new = self.words > 0 and not (self.figures and self._meet((self.letters + LETTERS) & MASK_32))
             shown, count = 0, self.count if self.words + self.figures > SHORT else 0
             for place in range(count):  # the processor waits for many slots at once
-                pair = self.pairs[place] = (self.pairs[place] + PAIR) & MASK_32
+                pair = pairs[place] = (pairs[place] + PAIR) & MASK_32
                 self.touched ^= self.young.touch(pair) ^ self.old.touch(pair)
             for place in range(count):
-                shown += self._meet(self.pairs[place])
+                shown += self._meet(pairs[place])
             if not is_new:
                 numbers += self.figures
             elif 2 * shown <= count:

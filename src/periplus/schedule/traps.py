@@ -53,6 +53,7 @@ GUESS_CONFIRMATIONS = 8
 MAX_PATTERNS = 4096  # kept per host: about 1 MB
 MAX_DOUBTFUL = 200_000  # doubtful URLs remembered per host: some 20 MB
 MAX_LINES = 2000  # read per page
+MAX_NO_RESOURCES = 16_384  # targets remembered per host
 GENERATION = 1 << 17  # keys of lines remembered per host, in two generations: 2 MB, and 1 MB in the store
 
 _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", ".tiff", ".bmp", ".mp3", ".mp4",
@@ -60,7 +61,6 @@ _RESOURCE = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".svg", ".avif", ".tif", 
              ".zip", ".gz", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".epub")  # fmt: skip
 _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
 _PICTURES = frozenset({LinkKind.IMAGE, LinkKind.MEDIA, LinkKind.OBJECT})
-_PICTURE_CODES = link_codes(_PICTURES)
 # feeds, translations, next and previous: no evidence of an endless series
 _COMPANIONS = frozenset({LinkKind.CANONICAL, LinkKind.ALTERNATE, LinkKind.RELATED})
 _FEEDS = frozenset(
@@ -180,6 +180,7 @@ class TrapDetector:
         self._doubts = dict(memory.doubts)
         self._sessions = _Sessions(past)
         self._is_resumed = bool(self._series)
+        self._no_resources: set[Url] = set()  # targets that are pages
         self._changed: set[str] = set()
         self._changed_doubts: dict[UrlId, int] = {}
 
@@ -197,7 +198,8 @@ class TrapDetector:
     def _refusal(self, url: Url, doubt: int, *, last: bool) -> str | None:
         if not self._series:
             return None
-        own, is_spent, brought = url_patterns(url), self._root.spent >= self._most, False
+        own, brought = url_patterns(url), False
+        is_spent = self._series.get(ROOT, _NO_SERIES).spent >= self._most
         for width, key in enumerate(own, 1):
             series = self._series.get(key, _NO_SERIES)
             allowed = series.allows(self._window * (width if doubt or "?" in url else width + 1))
@@ -215,10 +217,6 @@ class TrapDetector:
             if width <= SCRIPT:
                 brought |= series.fresh + series.useful > series.idle or ("?" in key and is_paging(key))
         return None
-
-    @property
-    def _root(self) -> _Series:
-        return self._series.setdefault(ROOT, _Series())
 
     def learn(self, url: Url, doubt: int, document: Document, candidates: tuple[Candidate, ...]) -> Lesson:
         """Records a page that was read.
@@ -335,7 +333,10 @@ class TrapDetector:
 
     def _of(self, key: str) -> _Series:
         self._changed.add(key)
-        return self._series.setdefault(key, _Series())
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = _Series()
+        return series
 
     def changes(self) -> TrapMemory:
         """The changes since the last call, for the store; they restore the state when passed back as `memory`."""
@@ -368,15 +369,18 @@ class TrapDetector:
 
     def _shows_resource(self, document: Document) -> bool:
         """Whether the links have a new image or file. Ignores query strings, which often only defeat caches."""
-        resources = {*map(_resource_of, document.links.targets)} - {""}
-        if not _PICTURE_CODES.isdisjoint(document.links.kinds):
-            resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
+        others = set(document.links.targets).difference(self._no_resources)  # most were on earlier pages too
+        if len(self._no_resources) > MAX_NO_RESOURCES:
+            self._no_resources.clear()
+        self._no_resources.update(target for target in others if not _resource_of(target))
+        resources = {*map(_resource_of, others)} - {""}
+        resources |= {target.partition("?")[0] for target in document.links.targets_of(_PICTURES)}
         return bool(resources and self._lines.adds("\n".join(sorted(resources)).encode("utf-8", "replace")))
 
     def _confirm_urls(self, url: Url, document: Document) -> tuple[Url, ...]:
         """The URLs remembered as doubtful that a page lists; they are doubtful no longer."""
         links, path, cleared = document.links, url.partition("?")[0], dict[Url, None]()
-        if not self._doubts or self._doubts.keys().isdisjoint(map(url_id, links.targets)):
+        if not self._doubts or self._doubts.keys().isdisjoint(links.ids or map(url_id, links.targets)):
             return ()
         for target, kind, nofollow in zip(links.targets, links.kinds, links.nofollow, strict=True):
             if kind not in _FOLLOWED_CODES or nofollow or target.partition("?")[0] == path:

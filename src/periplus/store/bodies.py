@@ -152,7 +152,7 @@ def pack_headers(headers: Headers) -> bytes | None:
     """Compresses the status line and header fields; None if there are none."""
     if not headers.fields and not headers.status_line:
         return None
-    lines = [headers.status_line, *(f"{name}: {value}" for name, value in headers.fields)]
+    lines = [headers.status_line, *map(": ".join, headers.fields)]
     squeezer = _header_writer.copy()
     return _FORM + squeezer.compress("\n".join(lines).encode("latin-1", "replace")) + squeezer.flush()
 

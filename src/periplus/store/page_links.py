@@ -88,10 +88,10 @@ def new_rows(page: NewLinks, now: float) -> Iterator[LinksRow[Sequence[int]]]:
     links = page.links
     kinds, positions = links.kinds.translate(_LETTERS), links.positions.translate(_LETTERS)
     nofollow = links.nofollow.translate(_DIGITS) if any(links.nofollow) else b""
-    words = [
-        f"\t{times} {fragments}\t{anchor}" if fragments or times > 1 else anchor
-        for anchor, fragments, times in zip(links.anchors, links.fragments, links.times, strict=True)
-    ]
+    words = list(links.anchors)
+    for at, (fragments, times) in enumerate(zip(links.fragments, links.times, strict=True)):
+        if fragments or times > 1:
+            words[at] = f"\t{times} {fragments}\t{words[at]}"
     for start in range(0, len(kinds), LINKS_AT_MOST):
         part = slice(start, start + LINKS_AT_MOST)
         bars = nofollow[part] or None

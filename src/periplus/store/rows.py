@@ -18,6 +18,7 @@ from periplus.values import Row, frozen
 # Plain str, since sqlite3 first looks for an adapter for subclasses: 300 ns instead of 70.
 _KINDS = tuple(kind.value for kind in LINK_KINDS)
 _POSITIONS = tuple(position.value for position in POSITIONS)
+_NO_HEADERS = Headers()
 LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, times, first_seen, last_seen"
 # Bodies from this size on are kept as sent. A page of 8 KB then takes 7 % more room, one of 100 KB 15 %; smaller pages
 # share more with their text.
@@ -125,7 +126,7 @@ def visit_row(run_id: int, url_id: int, visit: Visit) -> VisitRow:
     return VisitRow(
         run_id, url_id, None if url_id else request.url, request.purpose.value, visit.started, visit.took_s, kind,
         status, detail, visit.wire_bytes, visit.address,
-        pack_headers(getattr(visit.outcome, "headers", Headers())),  # failures and skipped URLs have none
+        pack_headers(getattr(visit.outcome, "headers", _NO_HEADERS)),  # failures and skipped URLs have none
     )  # fmt: skip
 
 
@@ -136,7 +137,7 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
     """A row of `page`, by column."""
     visit = completion.visit
     outcome = visit.outcome
-    headers = outcome.headers if isinstance(outcome, Fetched) else Headers()
+    headers = outcome.headers if isinstance(outcome, Fetched) else _NO_HEADERS
     size = len(outcome.body) if isinstance(outcome, Fetched) else 0
     declared = headers.get("content-length")
     # for a body that was not read, use the declared length

@@ -89,6 +89,7 @@ def _is_session_name(name: str) -> bool:
     return name in SESSION_NAMES or name.startswith("aspsessionid")
 
 
+@lru_cache(maxsize=1024)  # asked three times for a page
 def url_patterns(url: Url) -> tuple[str, ...]:
     """The patterns of a URL, narrowest first, ROOT last: parameters, path, then the directories upwards.
 
