@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -172,6 +173,9 @@ def index(collection: Place | None, anew: bool, vectors: Path | None) -> None:
     or crawled with --no-index. For a database with index=PLACE in its address, the index and --vectors are stored there
     and shared by all machines.
     """
+    from periplus.api.search_index import GARBAGE_LOOK
+
+    gc.set_threshold(GARBAGE_LOOK)
     with opened_collection(collection) as reader:
         click.echo(reader.index(anew=anew, watch=_reporter()))
         if vectors is not None:

@@ -65,6 +65,7 @@ _MENUS = frozenset(
 )
 _TITLE, _HEADING = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.HEADING]
 _NAVIGATION_GROUP = 3
+_IS_MENU = {part: part not in TEXT_PARTS for part in Part}
 _GROUPS = {1: HEADING, 2: TEXT, _NAVIGATION_GROUP: NAVIGATION}  # of blocks
 _IS_HEADING = bytes(kind == _HEADING for kind in range(256))
 _GROUP_OF_KIND = bytes({_TITLE: 0, _HEADING: 1}.get(kind, 2) for kind in range(256))
@@ -183,7 +184,7 @@ def groups_of_languages(page: PageToIndex) -> Iterator[tuple[str, bytes]]:
     blocks = page.blocks
     groups = np.frombuffer(blocks.kinds.translate(_GROUP_OF_KIND), np.uint8)
     parts = parts_or_guess(blocks, page.parts)
-    menus = np.frombuffer(bytes([part not in TEXT_PARTS for part in parts]), np.uint8)
+    menus = np.frombuffer(bytes(map(_IS_MENU.__getitem__, parts)), np.uint8)
     groups = np.where(menus & (groups > 0), np.uint8(_NAVIGATION_GROUP), groups)
     if not blocks.language_names:
         yield page.language, groups.tobytes()
