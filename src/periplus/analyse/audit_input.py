@@ -241,9 +241,11 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
     subject_places = np.unique(subjects)
     causes: dict[int, str] = {}
     row = 0
+    without_cause = ""  # a folder in which the page before has no cause: its other pages have none either
     while row < len(subject_places):
-        end = row + 1
-        for folder in _folders(url[subject_places[row]]):
+        end, page = row + 1, url[subject_places[row]]
+        parent = page.partition("?")[0].rpartition("/")[0]
+        for folder in _folders(page) if parent != without_cause else ():
             # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
             span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
             (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (subject_places, pages))
@@ -251,6 +253,8 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
                 end = last
                 causes |= dict.fromkeys(subject_places[row:end].tolist(), f"pages below {folder}")
                 break
+        else:
+            without_cause = parent
         row = end
     return [causes.get(page, "") for page in subjects.tolist()]
 
