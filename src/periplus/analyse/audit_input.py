@@ -200,9 +200,13 @@ class AuditInput:
 
 def text_keys(texts: Iterable[str]) -> Unsigned64:
     """A hash per text, ignoring case and white space; 0 for empty texts."""
-    folded = (" ".join(text.lower().split()) for text in texts)
+    digest = xxhash.xxh3_64_intdigest
     return np.array(
-        [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64
+        [
+            digest(" ".join(words).encode("utf-8", "surrogatepass")) if (words := text.lower().split()) else 0
+            for text in texts
+        ],
+        np.uint64,
     )
 
 
