@@ -169,7 +169,7 @@ def test_positions_of_stored_pages_are_in_every_output_format(folder):
 def test_a_page_is_read_once_for_all_its_issues(monkeypatch):
     monkeypatch.setattr(positions, "PAGES_AT_ONCE", 1)
     read, pages = [], [HOME, "https://e.org/a/b"]
-    reader = SimpleNamespace(read_as=read.append, body=lambda page: None)
+    reader = SimpleNamespace(body=read.append, pages_with_body=set)
     issues = [Issue(code, Severity.NOTICE, page) for code in ("title-missing", "description-missing") for page in pages]
     located = list(locate_issues(reader, table_of(issues)))
     assert located == [replace(issue, cause=issue.url) for issue in issues]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -143,7 +144,8 @@ def _insecure(kinds: frozenset[LinkKind]) -> Check:
 
     def check(site: AuditInput) -> IssueColumns:
         urls, links = site.urls, site.links
-        secure = np.fromiter((text.startswith("https:") for text in urls.url), np.bool_, len(urls.url))
+        secure = np.zeros(len(urls.url), np.bool_)
+        secure[bisect_left(urls.url, "https:") : bisect_left(urls.url, "https;")] = True
         downgrade = urls.own[links.source] & secure[links.source] & ~secure[links.target]
         return _links(site, downgrade & site.is_kind(kinds))
 

@@ -200,9 +200,13 @@ class AuditInput:
 
 def text_keys(texts: Iterable[str]) -> Unsigned64:
     """A hash per text, ignoring case and white space; 0 for empty texts."""
-    folded = (" ".join(text.lower().split()) for text in texts)
+    digest = xxhash.xxh3_64_intdigest
     return np.array(
-        [xxhash.xxh3_64_intdigest(text.encode("utf-8", "surrogatepass")) if text else 0 for text in folded], np.uint64
+        [
+            digest(" ".join(words).encode("utf-8", "surrogatepass")) if (words := text.lower().split()) else 0
+            for text in texts
+        ],
+        np.uint64,
     )
 
 
@@ -241,9 +245,11 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
     subject_places = np.unique(subjects)
     causes: dict[int, str] = {}
     row = 0
+    without_cause = ""  # a folder in which the page before has no cause: its other pages have none either
     while row < len(subject_places):
-        end = row + 1
-        for folder in _folders(url[subject_places[row]]):
+        end, page = row + 1, url[subject_places[row]]
+        parent = page.partition("?")[0].rpartition("/")[0]
+        for folder in _folders(page) if parent != without_cause else ():
             # URLs are sorted: those below a folder stand together, and "0" is the next character after "/"
             span = (bisect_left(url, folder), bisect_left(url, folder[:-1] + "0"))
             (first, last), (begin, of_all) = (np.searchsorted(places, span) for places in (subject_places, pages))
@@ -251,6 +257,8 @@ def folder_causes(subjects: Ints, pages: Ints, url: Sequence[Url]) -> list[str]:
                 end = last
                 causes |= dict.fromkeys(subject_places[row:end].tolist(), f"pages below {folder}")
                 break
+        else:
+            without_cause = parent
         row = end
     return [causes.get(page, "") for page in subjects.tolist()]
 

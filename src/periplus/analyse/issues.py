@@ -381,8 +381,10 @@ class Causes:
 
     def rows(self, first: int, last: int, most: int) -> Places:
         """Indices of the issues of causes first to last, at most `most` per cause."""
-        spans = zip(self.starts[first:last].tolist(), self.starts[first + 1 : last + 1].tolist(), strict=True)
-        return np.concatenate([np.arange(start, min(end, start + most)) for start, end in spans])
+        starts = self.starts[first:last]
+        taken = np.minimum(self.starts[first + 1 : last + 1] - starts, most)
+        ends = np.cumsum(taken)
+        return np.arange(ends[-1]) + np.repeat(starts - (ends - taken), taken)
 
 
 def causes_of(kind: KindIssues, url: Sequence[Url]) -> Causes:
@@ -425,13 +427,11 @@ def faults(causes: Causes, most: int, words: Callable[[KindIssues], Iterator[Iss
     for start in range(0, len(causes), _CAUSES):
         end = min(start + _CAUSES, len(causes))
         issues = words(kind.rows(causes.rows(start, end, most)))
-        for place in range(start, end):
-            total = int(causes.starts[place + 1] - causes.starts[place])
+        columns = (np.diff(causes.starts[start : end + 1]), causes.pages[start:end], causes.alike[start:end])
+        for total, pages, is_alike in zip(*(column.tolist() for column in columns), strict=True):
             examples = tuple(islice(issues, min(total, most)))
-            detail = examples[0].detail if causes.alike[place] else ""
-            yield Fault(
-                kind.kind.code, kind.severity, examples[0].cause, int(causes.pages[place]), total, examples, detail
-            )
+            detail = examples[0].detail if is_alike else ""
+            yield Fault(kind.kind.code, kind.severity, examples[0].cause, pages, total, examples, detail)
 
 
 def without(

@@ -294,6 +294,8 @@ def _is_phrase(part: str) -> bool:
     part = " ".join(part.split()).strip(_EDGES)
     if part in _PHRASES:
         return True
+    if not _OPENING.search(part):
+        return False
     shorter = _OPENING.sub("", part, count=1).strip(_EDGES)
     return shorter in _PHRASES or _OPENING.sub("", shorter, count=1).strip(_EDGES) in _PHRASES
 

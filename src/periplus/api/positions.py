@@ -94,6 +94,7 @@ def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: Sou
     for place, issue in enumerate(block):
         if issue.code not in WHOLE_PAGE_CODES:
             by_page.setdefault(issue.url, []).append(place)
+    stored = reader.pages_with_body([url_id(Url(url)) for url in by_page])
     for url, places in by_page.items():
         by_code = facts.positions(url_id(Url(url)))
         if by_code is not None:
@@ -101,7 +102,7 @@ def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: Sou
                 if not is_of_link(block[place]) and (line_column := by_code.get(block[place].code)):
                     block[place] = replace(block[place], line=line_column[0], column=line_column[1])
         link_issues = places if by_code is None else [place for place in places if is_of_link(block[place])]
-        source = _source(reader, Url(url)) if link_issues else None
+        source = _source(reader, Url(url)) if link_issues and url_id(Url(url)) in stored else None
         if source is None:
             continue
         own = [block[place] for place in link_issues]
@@ -112,7 +113,8 @@ def with_positions(reader: CollectionReader, issues: Iterable[Issue], facts: Sou
 
 
 def _source(reader: CollectionReader, url: Url) -> PageSource | None:
-    read_as, body = reader.read_as(url_id(url)), reader.body(url_id(url))
+    body = reader.body(url_id(url))
+    read_as = reader.read_as(url_id(url)) if body else None
     return PageSource(url, body, *read_as) if read_as and body else None
 
 

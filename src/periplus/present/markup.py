@@ -37,6 +37,7 @@ _ENTITIES = {
     "\r": "&#13;",
     "\n": "&#10;",
 }
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 OWN = "periplus.present"
 _PARAGRAPH = TextWrapper(100, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
 ROWS_PER_PAGE = 200  # rows of one page of a table, and on paper: some six sheets
@@ -280,13 +281,15 @@ def page_table(table: PagedTable) -> Html:
         f'<div class="scroll" tabindex="0"><table id="{table.name}" data-kinds="{kinds}" '
         f'data-origin="{text(table.origin)}"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
     )
-    lines = [_json_row(row) for row in rest]
+    lines = [*map(_json_row, rest)]
     carried = len(first) + len(lines)
     if lines or table.total > len(first):
         more = f" {text(table.elsewhere)}" if table.elsewhere and table.total > carried else ""
         out += f'<p class="note cut">The first {number(len(first))} of {number(table.total)}.{more}</p>'
     if lines:
         data = ",\n".join([*map(_json_row, first), *lines])
+        for letter in "<>&":  # an HTML or XML parser would read them
+            data = data.replace(letter, f"\\u{ord(letter):04x}")
         elsewhere = f"; {table.elsewhere}" if table.elsewhere else ""
         note = f" of {number(table.total)} (the first {number(carried)} are here{elsewhere})"
         out += (
@@ -320,20 +323,15 @@ def _cell(value: Cell, column: HtmlColumn, origin: str) -> Html:
 
 
 def _json_row(row: Sequence[Cell]) -> str:
-    """JSON without `<`, `>` and `&`, which an HTML or XML parser would read."""
-    plain = [
-        [visible(part) for part in value]
-        if isinstance(value, tuple)
-        else visible(value)
-        if isinstance(value, str)
-        else value
-        for value in row
-    ]
-    return (
-        json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
-        .replace("<", "\\u003c")
-        .replace(">", "\\u003e")
-        .replace("&", "\\u0026")
+    return _encode(
+        [
+            [*map(visible, value)]
+            if isinstance(value, tuple)
+            else visible(value)
+            if isinstance(value, str)
+            else value
+            for value in row
+        ]
     )
 
 

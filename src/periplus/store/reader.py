@@ -514,6 +514,10 @@ class CollectionReader(Protocol):
                 bodies[page] = self.restore(data, dictionary_id, text)
         return bodies
 
+    def pages_with_body(self, ids: Sequence[int]) -> set[int]:
+        """Those of the pages whose bytes are stored."""
+        return {page for page, body in self._of_pages("p.url_id, p.body_id", ids) if body is not None}
+
     def stored_pages(self) -> Iterator[PageBody]:
         """Current pages with stored bytes, sorted by URL; streamed."""
         order = f"u.reason IN {any_of(FETCHED_REASONS)} ORDER BY u.text{self._dialect.text_order}"
