@@ -72,6 +72,22 @@ _LOOKALIKES = str.maketrans(
 _NOT_FOLDABLE = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
 
 
+# all combining marks, and other characters of these scripts. A text without any needs no pattern of `_patterns`, which
+# take 18 ms to compile
+_MAY_BE_MARKED = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u302f\u3099\u309a\ua66f-\uabff"
+    "\ufb1e\ufe00-\ufe2f]"
+)
+_UNMARKED_WORD = re.compile(r"\w+(?:\+\+|#(?!\w))?")
+
+
+def _unit_pattern(text: str) -> re.Pattern[str]:
+    """Finds the units of a normalised text."""
+    if _HAS_UNPARTED.search(text):
+        return _patterns()[1]
+    return _patterns()[0] if _MAY_BE_MARKED.search(text) else _UNMARKED_WORD
+
+
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """(a word in any script, a unit within it, a character with its marks)."""
@@ -81,7 +97,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is already a blank here
     spaceless = _SCRIPTS_WITHOUT_SPACES
     parted = rf"[^\W{spaceless}]"
-    units = rf"(?P<run>[{spaceless}][{spaceless}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
+    units = rf"[{spaceless}][{spaceless}{marks}]*|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
     return re.compile(word), re.compile(units), re.compile(rf".[{marks}]*", re.DOTALL)
 
 
@@ -120,10 +136,7 @@ def forms(text: str) -> list[str]:
 
 def _forms_of_any(line: str) -> list[str]:
     """As `forms`, for a normalised line in any script."""
-    word, units, _ = _patterns()
-    if _HAS_UNPARTED.search(line):
-        return [match[0] for match in units.finditer(line)]
-    return word.findall(line)
+    return _unit_pattern(line).findall(line)
 
 
 def _ascii_forms(text: str) -> list[str]:
@@ -139,9 +152,9 @@ def units(text: str) -> Iterator[tuple[str, int, int]]:
 
     `plain` turns a unit into a form: a word, or a run in a script without spaces.
     """
-    _, pattern, _ = _patterns()
     lower = text.lower().replace("_", " ")
-    for match in pattern.finditer(lower if len(lower) == len(text) else text.replace("_", " ")):
+    text = lower if len(lower) == len(text) else text.replace("_", " ")
+    for match in _unit_pattern(text).finditer(text):
         yield match[0], *match.span()
 
 
