@@ -72,6 +72,7 @@ _TAILS = {
     "catalan": ("c", 1),
     "czech": ("kbtnvc", 1),
 }
+_INVERTED = bytes([1]) + bytes(255)
 LONGEST = 8_191  # characters: longer blocks count as blocks of this length
 
 
@@ -272,43 +273,48 @@ class PageLines:
     def __init__(self, blocks: Blocks, parts: Sequence[Part]) -> None:
         """parts: one per block; with any other length they are guessed."""
         self.blocks = blocks
-        self.is_content = [part in TEXT_PARTS for part in parts_or_guess(blocks, parts)]
+        content = tuple(TEXT_PARTS)  # compared by identity; a set asks each part for its hash, in Python
+        self.is_content = [part in content for part in parts_or_guess(blocks, parts)]
         is_apart = blocks.kinds.translate(IS_APART)
-        own, apart = [], list(compress(count(), is_apart))
-        if len(apart) < len(is_apart):
-            own = [block for block, flag in enumerate(is_apart) if not flag]
+        apart = list(compress(count(), is_apart))
+        own = list(compress(count(), is_apart.translate(_INVERTED))) if len(apart) < len(is_apart) else []
         self._whole = f"{blocks.text}\n{blocks.apart}" if own else blocks.apart
-        self._starts = list(accumulate((len(line) + 1 for line in self._whole.split("\n")), initial=0))
-        if blocks.lines:
-            own = list(chain.from_iterable(repeat(block, 1 + blocks.lines[block]) for block in own))
-        self.block_of_line = own + apart
-        last = dict(zip(self.block_of_line, count(1), strict=False))
-        first = dict(zip(reversed(self.block_of_line), range(len(self.block_of_line) - 1, -1, -1), strict=True))
-        self._lines = [(first[block], last[block]) for block in range(len(is_apart))]
+        order, lines = own + apart, [1 + blocks.lines[block] for block in own] if blocks.lines else [1] * len(own)
+        lines += [1] * len(apart)
+        self.block_of_line = list(chain.from_iterable(map(repeat, order, lines)))
+        # without the line feeds before them
+        starts = list(accumulate(map(len, self._whole.split("\n")), initial=0))
+        self._spans = [(0, 0)] * len(order)
+        line = 0
+        for block, size in zip(order, lines, strict=True):
+            end = line + size
+            self._spans[block] = starts[line] + line, starts[end] + end - 1
+            line = end
 
     def length(self, block: int) -> int:
         """Characters of the text of a block."""
-        first, end = self._lines[block]
-        return self._starts[end] - self._starts[first] - 1
+        start, end = self._spans[block]
+        return end - start
 
     def text(self, block: int) -> str:
         """The text of a block."""
-        first, end = self._lines[block]
-        return self._whole[self._starts[first] : self._starts[end] - 1]
+        start, end = self._spans[block]
+        return self._whole[start:end]
 
     def content(self) -> list[str]:
         """The texts of the content blocks (TEXT_PARTS)."""
-        return [self.text(block) for block in compress(count(), self.is_content)]
+        return [self._whole[start:end] for start, end in compress(self._spans, self.is_content)]
 
     @cached_property
     def content_chars(self) -> int:
         """Characters in all content blocks."""
-        return sum(map(self.length, compress(count(), self.is_content)))
+        return sum([end - start for start, end in compress(self._spans, self.is_content)])
 
     @cached_property
     def content_lengths(self) -> Counter[int]:
         """Number of content blocks by length."""
-        return Counter(min(self.length(block), LONGEST) for block in compress(count(), self.is_content))
+        lengths = [end - start for start, end in compress(self._spans, self.is_content)]
+        return Counter(lengths if max(lengths, default=0) <= LONGEST else [min(size, LONGEST) for size in lengths])
 
     def fold(self, algorithm: str) -> str:
         """The lines folded to lower-case ASCII, comparable with stems."""
