@@ -106,15 +106,14 @@ def order_for(
     external: bool = True,
     fragments: bool = True,
     head: bool = True,
-    index: bool = False,
 ) -> CheckOrder:
     """The order for a check of these starts; without starts, of the whole collection.
 
-    place: a folder or a database address. index: as in CrawlOrder. Raises UsageError for an unknown issue kind or severity, NoCollection.
+    place: a folder or a database address. Raises UsageError for an unknown issue kind or severity, NoCollection.
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
     all_starts = starts or tuple(dict.fromkeys(Url(text) for run in home_of(place).runs() for text in run.starts))
-    order = CrawlOrder(place, all_starts, settings, index=index)
+    order = CrawlOrder(place, all_starts, settings, index=False)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 

@@ -142,8 +142,7 @@ def check(  # noqa: PLR0913 - the options of a check
     before = None if starts else settings_before(place)
     files = Path() if isinstance(place, str) else place
     chosen = settings_from(settings, read_settings(files / SETTINGS_FILE, before))
-    asked = {"external": external, "fragments": fragments, "head": head, "index": bool(settings.get("index"))}
-    order = order_for(place, starts, chosen, **asked)
+    order = order_for(place, starts, chosen, external=external, fragments=fragments, head=head)
     end = None if offline else run(order, watch or _silent)
     issues = issues_of(place, chosen, site, fragments=fragments, near=near)
     if end is not None and end.run_id:

@@ -149,8 +149,7 @@ def check(starts: tuple[str, ...], lists: tuple[Any, ...], collection: Place | N
     if not flags["offline"]:
         from periplus.api.checking import order_for
 
-        asked = {name: flags[name] for name in ("external", "fragments", "head")}
-        order = order_for(place, urls, settings, **asked, index=bool(flags["index"]))
+        order = order_for(place, urls, settings, **{name: flags[name] for name in ("external", "fragments", "head")})
     if flags["segment"]:
         require_segment(place, flags["segment"])  # before the first request
     conditions, least, quiet = fail_on(flags["fail_on"]), least_grades(flags["fail_below"]), bool(flags["quiet"])

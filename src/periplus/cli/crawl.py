@@ -309,7 +309,7 @@ def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -
 
     values = chosen_settings(flags, place if isinstance(place, Path) else Path())
     order = refresh_order(place, values, due_only=not everything)
-    order = replace(order, index=bool(values.get("index")) or PIPES not in os.environ)
+    order = replace(order, index=PIPES not in os.environ)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(order.settings)
