@@ -103,6 +103,8 @@ class _LateFields:
 
     def __get__(self, value: object, owner: Any) -> object:
         fields = getattr(self._compiled(), _FIELDS)
+        for name, part in fields.items():
+            part.type = owner.__annotations__[name]
         setattr(owner, _FIELDS, fields)
         return fields
 

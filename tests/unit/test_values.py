@@ -39,7 +39,7 @@ def test_values_are_compared_hashed_and_shown_by_their_fields():
     assert len({Point(1, 2), Point(1, 2), Point(2, 1)}) == 2
     assert repr(Point(1)) == "Point(x=1, y=0, names=[])"
     assert Point(1).names is not Point(1).names
-    assert [part.name for part in fields(Point)] == ["x", "y", "names"]
+    assert [(part.name, part.type) for part in fields(Point)] == [("x", int), ("y", int), ("names", list[str])]
     match Point(1, 2):
         case Point(x, y):
             assert (x, y) == (1, 2)
