@@ -239,7 +239,8 @@ class Storage:
         commit_interval_s 0.01..60 s: Longest time that a fetched page waits to be stored.
         workers 0..256 processes: Worker processes; 0: one per core, started as there is work for them.
         lease_s 1..3600 s: Time after which a silent worker loses its hosts.
-        index: Make pages searchable while they are crawled; without, the first search does it.
+        index: Make pages searchable while they are crawled; without, the first search does it, as after a
+            check and after the refresh of a job.
     """
 
 

@@ -1,4 +1,4 @@
-"""Frozen values behave as frozen dataclasses, although their methods are compiled late."""
+"""Frozen values behave as frozen dataclasses, although few methods are compiled."""
 
 import copy
 import pickle
@@ -39,7 +39,7 @@ def test_values_are_compared_hashed_and_shown_by_their_fields():
     assert len({Point(1, 2), Point(1, 2), Point(2, 1)}) == 2
     assert repr(Point(1)) == "Point(x=1, y=0, names=[])"
     assert Point(1).names is not Point(1).names
-    assert [part.name for part in fields(Point)] == ["x", "y", "names"]
+    assert [(part.name, part.type) for part in fields(Point)] == [("x", int), ("y", int), ("names", list[str])]
     match Point(1, 2):
         case Point(x, y):
             assert (x, y) == (1, 2)
@@ -64,15 +64,32 @@ def test_a_value_does_not_change():
         Point()  # type: ignore[call-arg]
 
 
-def test_methods_are_compiled_at_the_first_call_of_their_group():
+def test_a_class_of_which_many_values_are_created_gets_a_compiled_init():
     @frozen
-    class Late:
+    class Many:
         x: int
+        names: list[int] = field(default_factory=list)
+        y: int = 7
 
-    birth, likeness = Late.__init__, Late.__eq__
-    late = object.__new__(Late)
-    object.__setattr__(late, "x", 1)
-    assert Late.__init__ is birth
-    assert repr(late).endswith("Late(x=1)") and Late.__init__ is birth and Late.__eq__ is not likeness
-    assert late == Late(1) and Late.__init__ is not birth
-    assert late == Late(1) and hash(late) == hash(Late(1))
+        def __post_init__(self) -> None:
+            self.names.append(self.x)
+
+    birth = Many.__init__
+    values = [Many(number) if number % 2 else Many(x=number, y=7) for number in range(50)]
+    assert Many.__init__ is not birth
+    assert [(value.x, value.names, value.y) for value in values] == [(number, [number], 7) for number in range(50)]
+    with pytest.raises(FrozenInstanceError):
+        values[-1].x = 2  # type: ignore[misc]
+
+
+def test_wrong_arguments_raise_what_python_says_of_them():
+    for arguments, named in (((), {}), ((1, 2, [], 3), {}), ((1,), {"x": 1}), ((1,), {"z": 1}), ((), {"y": 1})):
+
+        @frozen
+        class Fresh:
+            x: int
+            y: int = 0
+            names: list[str] = field(default_factory=list)
+
+        with pytest.raises(TypeError, match=r"__init__\(\) (missing|takes|got)"):
+            Fresh(*arguments, **named)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -468,7 +468,7 @@ def _kind(code: str, row: dict[str, str]) -> IssueKind:
 
 FINDINGS = tuple(
     Finding(_kind(code, row), _CHECKS.get(code) or _pages_with_note(code))
-    for code, row in json.loads((files("periplus.analyse") / "findings.json").read_text("utf-8")).items()
+    for code, row in json.loads(Path(__file__).with_name("findings.json").read_text("utf-8")).items()
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from functools import cache
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -79,7 +80,6 @@ SAME_SHORT = 20  # distinct shingles; shorter pages are equal only if title and 
 PROBE_WORDS = "periplus-no-such-page"
 _PARTS = re.compile(r"\s+[|\-–—·:»«•/~]+\s+|\s*[|»«•·]\s*|:\s+|\s+[–—]\s+")
 _EDGES = " \t\n.!?,;:…'\"()[]-–—/|#"
-_PHRASES = frozenset(without_marks(phrase.strip()) for phrase in PHRASES if phrase.strip())
 _OPENING = re.compile(rf"(?:{'|'.join(map(re.escape, map(without_marks, OPENINGS)))})\b[\s.!?,;:…-]*")
 _HOME_FILES = re.compile(r"/(?:(?:index|default|home)(?:\.[a-z]{2,5})?/?)?\Z", re.IGNORECASE)
 PERMANENT = frozenset({301, 308})
@@ -290,14 +290,19 @@ def says_missing(words: str) -> bool:
     return any(_is_phrase(part) for part in (plain, *_PARTS.split(plain)))
 
 
+@cache
+def _phrases() -> frozenset[str]:
+    return frozenset(without_marks(phrase.strip()) for phrase in PHRASES if phrase.strip())
+
+
 def _is_phrase(part: str) -> bool:
     part = " ".join(part.split()).strip(_EDGES)
-    if part in _PHRASES:
+    if part in _phrases():
         return True
     if not _OPENING.search(part):
         return False
     shorter = _OPENING.sub("", part, count=1).strip(_EDGES)
-    return shorter in _PHRASES or _OPENING.sub("", shorter, count=1).strip(_EDGES) in _PHRASES
+    return shorter in _phrases() or _OPENING.sub("", shorter, count=1).strip(_EDGES) in _phrases()
 
 
 def _matches_url(title: str, url: str) -> bool:

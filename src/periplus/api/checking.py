@@ -113,7 +113,7 @@ def order_for(
     """
     audit_rules(settings.auditing.severity, settings.auditing.ignore)  # fails before the check rather than after it
     all_starts = starts or tuple(dict.fromkeys(Url(text) for run in home_of(place).runs() for text in run.starts))
-    order = CrawlOrder(place, all_starts, settings)
+    order = CrawlOrder(place, all_starts, settings, index=False)
     return CheckOrder(order, external, fragments, head, onward=bool(starts))
 
 

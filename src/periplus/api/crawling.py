@@ -96,6 +96,7 @@ class CrawlOrder:
     part: str = ""  # "2/4": the collection is the second of four that share a web; empty: as stored in the collection
     exchange: str = ""  # folder or object storage URL through which parts exchange URLs; empty: as before
     until_all_done: bool = False  # an idle part waits until all parts are idle
+    index: bool = True  # with `Storage.index`: make pages searchable meanwhile; otherwise the first search does it
     further: Pairs = ()  # (name, value): further data for the policy of this kind of run
 
     @property
@@ -404,7 +405,7 @@ class Supervisor:
         self._deaths = 0  # workers that failed
         self._index_worker: subprocess.Popen[bytes] | None = None
         shares_index = isinstance(order.place, Path) or database_at(order.place).shares_index(order.place)
-        self._is_indexed = order.settings.storage.index and shares_index
+        self._is_indexed = order.index and order.settings.storage.index and shares_index
         self.stop_note = ""
         self.exchange = (
             service("exchange of URLs")(store, parse_part(order.part), order.exchange) if order.exchange else None

@@ -23,9 +23,8 @@ from periplus.retrieval.asking import Holds, MatchWindow, Near, Searcher
 from periplus.retrieval.index import IndexBusy, Ranks, ask, is_written, read_state
 from periplus.retrieval.query import parse
 from periplus.retrieval.snippets import Highlighter, PageLines, may_share, snippet
-from periplus.retrieval.vectors import open_vectors
 from periplus.settings import Searching, read_settings
-from periplus.store import changes, text_rows
+from periplus.store import changes
 from periplus.store.changes import ChangeCursor
 from periplus.store.crawl_reads import PageBlocks
 from periplus.store.reader import CollectionReader
@@ -103,6 +102,8 @@ class FollowedPlace(SearchedPlace):
         """Asks the indexing process to make processed pages searchable; the first search waits for it. Returns the
         number of changes that are not searchable.
         """
+        from periplus.store import text_rows  # it and its imports take 90 ms
+
         folder, reader = self.folder, self._reader
         waiting, _ = standing_of(self._feed)
         goal, end = changes.newest(reader.statements), time.monotonic() + INDEX_WAIT_S
@@ -128,6 +129,7 @@ def brought_up(place: Place, anew: bool, watch: Watch) -> str:
     Raises StoreError if another process is indexing.
     """
     from periplus.api.search_index import catch_up
+    from periplus.store import text_rows
 
     with open_reader(place) as reader, index_feed(place, reader) as feed:
         feed.update()
@@ -283,6 +285,8 @@ class Search:
 
     def _near(self, like: Sequence[float] | UrlId) -> Near:
         """Function for the pages nearest to a vector or a page (excluding it). Raises UsageError, StoreError."""
+        from periplus.retrieval.vectors import open_vectors
+
         for source in self._sources:
             source.take_over_vectors()
         several = [vectors for source in self._sources if (vectors := open_vectors(source.folder)) is not None]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shlex
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -36,7 +38,7 @@ from periplus.model.visit import FETCHED_REASONS
 from periplus.present.wording import duration, job_remedy, size, traps_left, utc
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
-from periplus.values import IN_DOUBT, Place
+from periplus.values import IN_DOUBT, PIPES, Place
 
 # `periplus crawl`: starts, continues or restarts a collection.
 
@@ -307,6 +309,7 @@ def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -
 
     values = chosen_settings(flags, place if isinstance(place, Path) else Path())
     order = refresh_order(place, values, due_only=not everything)
+    order = replace(order, index=PIPES not in os.environ)
     check_order(order)
     configure_logs(flags["verbose"])
     notice(order.settings)

@@ -9,8 +9,8 @@ import unicodedata
 from array import array
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from math import sqrt
+from pathlib import Path
 
 from isal import isal_zlib  # three times as fast as zlib, 4 ms at start-up
 
@@ -266,7 +266,7 @@ def symbols_of(script: str) -> bytes:
 @cache
 def _file() -> tuple[dict[str, int], bytes]:
     """(number of n-grams of each script, the tables)."""
-    data = isal_zlib.decompress(files("periplus.document").joinpath("languages.bin").read_bytes())
+    data = isal_zlib.decompress(Path(__file__).with_name("languages.bin").read_bytes())
     head, _, body = data.partition(b"\n")
     return json.loads(head), body
 

@@ -55,7 +55,7 @@ _SCRIPTS_WITHOUT_SPACES = (
     "\u3029\u3031-\u3035\u3040-\u318f\u31a0-\u31bf"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_HAS_UNPARTED = re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
+_FIRST_WITHOUT_SPACES = "\u0e00"
 # c++, c#: part of the word; the sign is tested first, since it is rarer than letters
 _SIGN_SUFFIX = re.compile(r"\+\+(?<=[a-z0-9]\+\+)|#(?<=[a-z0-9]#)(?![a-z0-9])")
 _PLUS, _SHARP = "\x01", "\x02"  # placeholders for these signs while all others become blanks
@@ -69,7 +69,36 @@ _LOOKALIKES = str.maketrans(
     | {"أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ة": "ه", "ς": "σ"}
 )
 # й is not folded to и; Indic vowel signs and kana marks are letters
-_NOT_FOLDABLE = re.compile("[\u0400-\u052f\u0900-\u1cff\u3040-\u30ff\ua640-\ua69f]")
+_NOT_FOLDABLE = (("\u0400", "\u052f"), ("\u0900", "\u1cff"), ("\u3040", "\u30ff"), ("\ua640", "\ua69f"))
+
+
+# A text without any of these has no marks, and spaces between its words: the patterns of other texts take up to 18 ms
+# to compile
+_BEYOND_ALPHABETS = re.compile("[\u0300-\U0010ffff]")
+_UNMARKED_WORD = re.compile(r"\w+(?:\+\+|#(?!\w))?")
+
+
+def _unit_pattern(text: str) -> re.Pattern[str]:
+    """Finds the units of a normalised text."""
+    if not _BEYOND_ALPHABETS.search(text):
+        return _UNMARKED_WORD
+    if _unparted().search(text):
+        return _patterns()[1]
+    return _patterns()[0] if _may_be_marked().search(text) else _UNMARKED_WORD
+
+
+@lru_cache(maxsize=1)
+def _unparted() -> re.Pattern[str]:
+    return re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
+
+
+@lru_cache(maxsize=1)
+def _may_be_marked() -> re.Pattern[str]:
+    """Finds all combining marks, and other characters of their scripts."""
+    return re.compile(
+        "[\u0300-\u036f\u0483-\u0489\u0591-\u1dff\u20d0-\u20ff\u2cef-\u2dff\u302a-\u302f\u3099\u309a\ua66f-\uabff"
+        "\ufb1e\ufe00-\ufe2f]"
+    )
 
 
 @lru_cache(maxsize=1)
@@ -81,7 +110,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     word = rf"\w+(?:[{marks}]+\w*)*(?:\+\+|#(?!\w))?"  # the underscore is already a blank here
     spaceless = _SCRIPTS_WITHOUT_SPACES
     parted = rf"[^\W{spaceless}]"
-    units = rf"(?P<run>[{spaceless}][{spaceless}{marks}]*)|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
+    units = rf"[{spaceless}][{spaceless}{marks}]*|{parted}+(?:[{marks}]+{parted}*)*(?:\+\+|#(?!\w))?"
     return re.compile(word), re.compile(units), re.compile(rf".[{marks}]*", re.DOTALL)
 
 
@@ -120,10 +149,7 @@ def forms(text: str) -> list[str]:
 
 def _forms_of_any(line: str) -> list[str]:
     """As `forms`, for a normalised line in any script."""
-    word, units, _ = _patterns()
-    if _HAS_UNPARTED.search(line):
-        return [match[0] for match in units.finditer(line)]
-    return word.findall(line)
+    return _unit_pattern(line).findall(line)
 
 
 def _ascii_forms(text: str) -> list[str]:
@@ -139,9 +165,9 @@ def units(text: str) -> Iterator[tuple[str, int, int]]:
 
     `plain` turns a unit into a form: a word, or a run in a script without spaces.
     """
-    _, pattern, _ = _patterns()
     lower = text.lower().replace("_", " ")
-    for match in pattern.finditer(lower if len(lower) == len(text) else text.replace("_", " ")):
+    text = lower if len(lower) == len(text) else text.replace("_", " ")
+    for match in _unit_pattern(text).finditer(text):
         yield match[0], *match.span()
 
 
@@ -161,7 +187,7 @@ def ascii_line(text: str) -> str | None:
 
 def is_run(form: str) -> bool:
     """Whether the form is in a script without spaces."""
-    return not form.isascii() and _HAS_UNPARTED.match(form) is not None
+    return form >= _FIRST_WITHOUT_SPACES and _unparted().match(form) is not None
 
 
 def fold_form(form: str) -> str:
@@ -173,7 +199,7 @@ def fold_form(form: str) -> str:
 
 @cache
 def _folded_char(char: str) -> str:
-    if _NOT_FOLDABLE.match(char):
+    if any(first <= char <= last for first, last in _NOT_FOLDABLE):
         return "е" if char == "ё" else char
     parts = unicodedata.normalize("NFKD", char.translate(_LOOKALIKES))
     bare = "".join(part for part in parts if not unicodedata.combining(part))

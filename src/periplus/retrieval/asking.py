@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import tantivy
 
 from periplus.document.words import (
@@ -20,7 +19,6 @@ from periplus.document.words import (
     forms,
     is_run,
 )
-from periplus.model.arrays import Ints
 from periplus.model.search import Facet, Match, Matches
 from periplus.model.web import UrlId
 from periplus.retrieval.index import (
@@ -53,10 +51,12 @@ from periplus.retrieval.query import (
     resolve_conditions,
     split_conditions,
 )
-from periplus.retrieval.vectors import fuse
 from periplus.settings import Searching
 from periplus.urls.folders import FOLDER_DOMAIN
 from periplus.values import frozen
+
+if TYPE_CHECKING:
+    from periplus.model.arrays import Ints
 
 PAGES_AT_ONCE = 50_000  # pages whose ids are read per query: 10 MB
 OPENED_AGAIN = 5  # attempts to open several indexes while some of them are being written
@@ -291,6 +291,8 @@ class Searcher:
 
     def link_words(self) -> tuple[Ints, Ints]:
         """Ids of all indexed pages, ascending, and for each the `index.anchor_digest` of its indexed anchor texts."""
+        import numpy as np
+
         slices = self.pages // PAGES_AT_ONCE + 1  # ids are evenly distributed
         bounds = [NEVER + number * (1 << 64) // slices for number in range(slices + 1)]
         columns = [np.zeros((2, 0), np.int64)]
@@ -358,6 +360,8 @@ class Searcher:
 
         total counts the pages among the first RERANK_MATCHES if the keyword search finds fewer.
         """
+        from periplus.retrieval.vectors import fuse
+
         most = max(RERANK_MATCHES, window.offset + window.limit)
         _, rest = split_conditions(query.root) if query.root is not None else ((), ())
         holding = self._matcher.query(All(rest), (), All(rest))

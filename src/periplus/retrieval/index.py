@@ -17,23 +17,23 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import compress, count, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-import numpy as np
 import tantivy
-import zstandard
 from xxhash import xxh3_64_intdigest
 
 from periplus.children import private_files
 from periplus.document.words import WORD_CHARS, BlockTexts, TextCutter, fold_form, forms, shown_forms, table
 from periplus.errors import StoreError
-from periplus.model.arrays import Floats, Ints
 from periplus.model.page import BLOCK_KIND_CODES, POSITION_CODES, TEXT_PARTS, BlockKind, Blocks, Part, Position
 from periplus.model.search import PageToIndex
 from periplus.model.web import UrlId
 from periplus.urls.hosts import host_name, registered_domain
 from periplus.values import frozen
+
+if TYPE_CHECKING:
+    from periplus.model.arrays import Floats, Ints
 
 # Fields of terms, in order
 TITLE, ANCHOR, HEADING, TEXT, NAVIGATION, ADDRESS = "title", "anchor", "heading", "text", "navigation", "url"
@@ -181,6 +181,8 @@ def anchor_digest(anchors: Sequence[str]) -> int:
 
 def groups_of_languages(page: PageToIndex) -> Iterator[tuple[str, bytes]]:
     """Yields (language, for each block the key in _GROUPS of its field; 0: not indexed, or in another language)."""
+    import numpy as np  # searches need none of it: 40 ms
+
     blocks = page.blocks
     groups = np.frombuffer(blocks.kinds.translate(_GROUP_OF_KIND), np.uint8)
     parts = parts_or_guess(blocks, page.parts)
@@ -311,9 +313,12 @@ class Drafts:
         self._end = 0
         # Places in the file; 0 = deleted. Most are in arrays, sorted by page
         self._late: dict[UrlId, int] = {}
-        self._ids, self._places = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._ids: Sequence[int] = array("q")
+        self._places: Sequence[int] = array("q")
         self._held: dict[UrlId, Draft] = {}
         self._held_bytes = 0
+        import zstandard
+
         self._writer, self._reader = zstandard.ZstdCompressor(level=LEVEL), zstandard.ZstdDecompressor()
 
     def close(self) -> None:
@@ -350,17 +355,20 @@ class Drafts:
     def _note(self, url_id: UrlId, place: int) -> None:
         self._late[url_id] = place
         if len(self._late) >= LATE_DRAFTS:
+            import numpy as np
+
             late = np.array([*self._late.items()], np.int64)
-            ids, places = np.concatenate((late[:, 0], self._ids)), np.concatenate((late[:, 1], self._places))
-            self._ids, first = np.unique(ids, return_index=True)
-            self._places, self._late = places[first], {}
+            ids, first = np.unique(np.concatenate((late[:, 0], self._ids)), return_index=True)
+            places = np.concatenate((late[:, 1], self._places))[first]
+            self._ids, self._places = array("q", ids.tobytes()), array("q", places.tobytes())
+            self._late = {}
 
     def _place(self, url_id: UrlId) -> int:
         place = self._late.get(url_id)
         if place is not None:
             return place
-        at = int(np.searchsorted(self._ids, url_id))
-        return int(self._places[at]) if at < len(self._ids) and self._ids[at] == url_id else 0
+        at = bisect_left(self._ids, url_id)
+        return self._places[at] if at < len(self._ids) and self._ids[at] == url_id else 0
 
     def find(self, url_id: UrlId) -> Draft | None:
         """The page's draft, or None if it was not kept."""
@@ -674,6 +682,8 @@ class Ranks:
 
 def write_ranks(folder: Path, ids: Ints, scores: Floats) -> None:
     """Stores the ranks. ids: ascending; scores: 0 to 1."""
+    import numpy as np
+
     draft = folder / FOLDER / f"{FILE}.new"
     draft.write_bytes(ids.astype("<i8").tobytes() + np.rint(_MOST * scores).astype(np.uint8).tobytes())
     draft.replace(folder / FOLDER / FILE)

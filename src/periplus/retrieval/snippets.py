@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
-from itertools import islice, pairwise
+from functools import cached_property
+from itertools import accumulate, chain, compress, count, islice, pairwise, repeat
 from math import inf
 from typing import NamedTuple
 
-import numpy as np
-
+from periplus.document.folding import Folding
 from periplus.document.words import (
     WORD_CHARS,
     BlockTexts,
@@ -25,7 +26,6 @@ from periplus.document.words import (
     table,
     units,
 )
-from periplus.model.arrays import Floats, Ints, Mask, Unsigned8, Unsigned16, Unsigned32
 from periplus.model.page import BLOCK_KIND_CODES, BLOCK_KINDS, IS_APART, TEXT_PARTS, BlockKind, Blocks, Part
 from periplus.model.search import Snippet
 from periplus.retrieval.index import parts_or_guess
@@ -43,9 +43,6 @@ Hit = tuple[int, int, int]  # start and end of a match, number of the word
 Hits = list[Hit]
 _ELLIPSIS = "…"
 _BEGIN = re.compile("\n")  # start of a block in the output of `FormMarker.marked`
-_LINE_FEED = ord("\n")
-_LATIN_END = 0x2070
-_SECONDS = re.compile("(?<=[aou])e|(?<=s)s")
 NOWHERE = 1 << 30  # no word of the query
 _PERMALINK = " ¶#"  # after headings in manuals
 # Scores of block kinds, in units of one matching word
@@ -53,8 +50,6 @@ _KIND_COUNTS = {
     BLOCK_KIND_CODES[kind]: worth
     for kind, worth in ((BlockKind.HEADING, 0.5), (BlockKind.LINK, -1.0), (BlockKind.ALT, -1.0), (BlockKind.CODE, -0.2))
 }
-_KIND_TABLE = np.array([_KIND_COUNTS.get(code, 0.0) for code in range(len(BLOCK_KINDS))])
-_APART_TABLE = np.frombuffer(IS_APART, np.bool)
 _TITLE, _CODE = BLOCK_KIND_CODES[BlockKind.TITLE], BLOCK_KIND_CODES[BlockKind.CODE]
 _RUNNING = (BLOCK_KIND_CODES[BlockKind.PARAGRAPH], BLOCK_KIND_CODES[BlockKind.ITEM])
 _SUFFIX_STEMMERS = {"", "english"}  # stemmers that change only the end of a word: the text can be searched directly
@@ -77,8 +72,8 @@ _TAILS = {
     "catalan": ("c", 1),
     "czech": ("kbtnvc", 1),
 }
-LENGTHS = np.arange(8_192)  # in characters; the last entry includes all longer blocks
-_BEFORE_E = np.isin(np.arange(256), [ord(letter) for letter in "aou"])
+_INVERTED = bytes([1]) + bytes(255)
+LONGEST = 8_191  # characters: longer blocks count as blocks of this length
 
 
 class QueryTerms(NamedTuple):
@@ -159,45 +154,42 @@ class Highlighter:
                     at = spaced.find(stretch, end)
         return [hit for _, hit in sorted(hits.items()) if hit[2] >= 0]
 
-    def candidates(self, page: PageLines, languages: Sequence[str]) -> tuple[Ints, Mask]:
-        """(upper bounds of matches, int64[words, n]; blocks that must be read to know, bool[n]).
+    def candidates(self, page: PageLines, languages: Sequence[str]) -> tuple[list[Counter[int]], set[int]]:
+        """(upper bounds of matches by block, for each word; blocks that must be read to know).
 
-        languages: of the n blocks, or a single one for all.
+        languages: of the blocks, or a single one for all.
         """
-        size = len(page.lengths)
-        counts, unread = np.zeros((len(self._terms), size), dtype=np.int64), np.zeros(size, dtype=np.bool)
+        size, counts = len(page.blocks), [Counter[int]() for _ in self._terms]
         if self._runs:
-            unread[:] = [
-                bool(self._terms) or any(run in page.text(at).lower() for run in self._runs) for at in range(size)
-            ]
-            return counts, unread
+            texts = ((at, page.text(at).lower()) for at in range(size))
+            return counts, {at for at, text in texts if self._terms or any(run in text for run in self._runs)}
         algorithms = list(map(algorithm_of, languages))
         for algorithm in set(algorithms):
-            own = (
-                np.array([name == algorithm for name in algorithms]) if len(algorithms) > 1 else np.ones(size, np.bool)
-            )
+            several = len(algorithms) > 1
+            own = bytes([name == algorithm for name in algorithms]) if several else b"\1" * size
             (self._count if algorithm in _TAILS else self._count_read)(page, algorithm, own, counts)
-        return counts, unread
+        return counts, set()
 
-    def _count(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
+    def _count(self, page: PageLines, algorithm: str, own: bytes, counts: list[Counter[int]]) -> None:
         """Adds the likely matches in the blocks of one language to the counts."""
-        whole, begins = page.fold(algorithm)
+        whole = page.fold(algorithm)
         for place, stretches in self._stretches_of(algorithm):
             for stretch in stretches:
-                starts = list(islice(_occurrences(stretch, whole), MOST_OCCURRENCES))
-                if starts:
-                    blocks = page.block_of_line[begins.searchsorted(starts, "right")]
-                    counts[place] += np.bincount(blocks, minlength=len(own)) * own
+                line = before = 0
+                for start in islice(_occurrences(stretch, whole), MOST_OCCURRENCES):
+                    line += whole.count("\n", before, start)
+                    before, block = start, page.block_of_line[line]
+                    if own[block]:
+                        counts[place][block] += 1
 
-    def _count_read(self, page: PageLines, algorithm: str, own: Mask, counts: Ints) -> None:
+    def _count_read(self, page: PageLines, algorithm: str, own: bytes, counts: list[Counter[int]]) -> None:
         """As `_count`, but looks up each form; only for the first READ_THROUGH blocks."""
-        groups = own[:READ_THROUGH].tobytes()
-        read = form_marker(algorithm).mark_forms(BlockTexts(page.blocks), groups)
-        begins = np.array([match.start() for match in _BEGIN.finditer(read)])
-        numbers = np.flatnonzero(own[:READ_THROUGH])
+        own = own[:READ_THROUGH]
+        read = form_marker(algorithm).mark_forms(BlockTexts(page.blocks), own)
+        begins = [match.start() for match in _BEGIN.finditer(read)]
+        numbers = list(compress(count(), own))
         for word in self._terms:
-            places = begins.searchsorted(_places_of(word, read), "right") - 1
-            counts[word.place, numbers] += np.bincount(places, minlength=len(numbers))
+            counts[word.place].update(numbers[bisect_right(begins, at) - 1] for at in _places_of(word, read))
 
     def _stretches_of(self, algorithm: str) -> list[tuple[int, tuple[str, ...]]]:
         """For each word, by position: substrings of which every matching form has one, as `PageLines.fold` writes
@@ -268,7 +260,11 @@ def _stretches(word: QueryTerms, algorithm: str) -> tuple[str, ...]:
 
 def _fold_digraphs(text: str) -> str:
     """With a, o, u, s for ae, oe, ue, ss, to compare with text in which ä, ö, ü, ß, æ, œ are folded."""
-    return _SECONDS.sub("", text)
+    for double, letter in (("ae", "a"), ("oe", "o"), ("ue", "u")):
+        text = text.replace(double, letter)
+    while "ss" in text:
+        text = text.replace("ss", "s")
+    return text
 
 
 class PageLines:
@@ -277,56 +273,67 @@ class PageLines:
     def __init__(self, blocks: Blocks, parts: Sequence[Part]) -> None:
         """parts: one per block; with any other length they are guessed."""
         self.blocks = blocks
-        self.is_content = np.array([part in TEXT_PARTS for part in parts_or_guess(blocks, parts)], np.bool)
-        is_apart = _APART_TABLE[np.frombuffer(blocks.kinds, np.uint8)]
-        own = np.flatnonzero(~is_apart)
-        self._whole = f"{blocks.text}\n{blocks.apart}" if len(own) else blocks.apart
-        self._codes = _codes(self._whole)
-        self._ends = np.append(np.flatnonzero(self._codes == _LINE_FEED), len(self._whole))
-        more = np.asarray(blocks.lines, np.int64) if blocks.lines else None
-        lines_of_own = own if more is None else np.repeat(own, 1 + more[own])
-        self.block_of_line = np.concatenate((lines_of_own, np.flatnonzero(is_apart)))
-        first = np.zeros(len(is_apart), np.int64)
-        first[self.block_of_line[::-1]] = np.arange(len(self.block_of_line))[::-1]
-        last = first if more is None else first + np.where(is_apart, 0, more)
-        self._begins = np.where(first > 0, self._ends[first - 1] + 1, 0)
-        self.lengths = self._ends[last] - self._begins
+        content = tuple(TEXT_PARTS)  # compared by identity; a set asks each part for its hash, in Python
+        self.is_content = [part in content for part in parts_or_guess(blocks, parts)]
+        is_apart = blocks.kinds.translate(IS_APART)
+        apart = list(compress(count(), is_apart))
+        own = list(compress(count(), is_apart.translate(_INVERTED))) if len(apart) < len(is_apart) else []
+        self._whole = f"{blocks.text}\n{blocks.apart}" if own else blocks.apart
+        order, lines = own + apart, [1 + blocks.lines[block] for block in own] if blocks.lines else [1] * len(own)
+        lines += [1] * len(apart)
+        self.block_of_line = list(chain.from_iterable(map(repeat, order, lines)))
+        # without the line feeds before them
+        starts = list(accumulate(map(len, self._whole.split("\n")), initial=0))
+        self._spans = [(0, 0)] * len(order)
+        line = 0
+        for block, size in zip(order, lines, strict=True):
+            end = line + size
+            self._spans[block] = starts[line] + line, starts[end] + end - 1
+            line = end
+
+    def length(self, block: int) -> int:
+        """Characters of the text of a block."""
+        start, end = self._spans[block]
+        return end - start
 
     def text(self, block: int) -> str:
         """The text of a block."""
-        begin = int(self._begins[block])
-        return self._whole[begin : begin + int(self.lengths[block])]
+        start, end = self._spans[block]
+        return self._whole[start:end]
 
     def content(self) -> list[str]:
         """The texts of the content blocks (TEXT_PARTS)."""
-        return [self.text(block) for block in np.flatnonzero(self.is_content).tolist()]
+        return [self._whole[start:end] for start, end in compress(self._spans, self.is_content)]
 
     @cached_property
     def content_chars(self) -> int:
         """Characters in all content blocks."""
-        return int(self.lengths[self.is_content].sum())
+        return sum([end - start for start, end in compress(self._spans, self.is_content)])
 
     @cached_property
-    def content_lengths(self) -> Ints:
-        """Histogram of the lengths of content blocks, indexed as LENGTHS."""
-        return np.bincount(np.minimum(self.lengths[self.is_content], LENGTHS[-1]), minlength=len(LENGTHS))
+    def content_lengths(self) -> Counter[int]:
+        """Number of content blocks by length."""
+        lengths = [end - start for start, end in compress(self._spans, self.is_content)]
+        return Counter(lengths if max(lengths, default=0) <= LONGEST else [min(size, LONGEST) for size in lengths])
 
-    def fold(self, algorithm: str) -> tuple[str, Ints]:
-        """(the lines folded to lower-case ASCII, comparable with stems; offsets of all lines but the first)."""
-        codes = _plain_codes().take(self._codes[:LOOKED_THROUGH], mode="clip")
-        if algorithm not in _SUFFIX_STEMMERS:  # as `_fold_digraphs`
-            before, after = codes[:-1], codes[1:]
-            second = ((after == ord("e")) & _BEFORE_E[before]) | ((after == ord("s")) & (before == ord("s")))
-            codes = np.concatenate((codes[:1], after[~second]))
-        return codes.tobytes().decode("ascii"), np.flatnonzero(codes == _LINE_FEED)
+    def fold(self, algorithm: str) -> str:
+        """The lines folded to lower-case ASCII, comparable with stems."""
+        text = _FOLDING.fold(self._whole[:LOOKED_THROUGH].encode("utf-8", "surrogatepass")).decode("ascii")
+        return text if algorithm in _SUFFIX_STEMMERS else _fold_digraphs(text)
 
 
-def _codes(text: str) -> Unsigned16 | Unsigned32:
-    """Code points; as UTF-16 where possible, which takes a quarter of the time."""
-    short = text.encode("utf-16-le", "surrogatepass")
-    if len(short) == 2 * len(text):
-        return np.frombuffer(short, "<u2")
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+def _plain_letter(char: str) -> str:
+    """A Latin letter without case and diacritics, a blank for a typographic sign, and for any other character one that
+    no word contains.
+    """
+    code = ord(char)
+    if code >= 0x250 and not (0x1E00 <= code < 0x1F00 or 0x2000 <= code < 0x2070):
+        return "\1"
+    letter = fold_form(plain(char))[:1]
+    return letter if letter and letter.isascii() else " "
+
+
+_FOLDING = Folding(_plain_letter)
 
 
 def may_share(first: PageLines, other: PageLines, share: float) -> bool:
@@ -334,20 +341,8 @@ def may_share(first: PageLines, other: PageLines, share: float) -> bool:
     least = share * max(first.content_chars, other.content_chars)
     if min(first.content_chars, other.content_chars) < least:
         return False
-    return bool(np.minimum(first.content_lengths, other.content_lengths) @ LENGTHS >= least)
-
-
-@cache
-def _plain_codes() -> Unsigned8:
-    """Maps code points of Latin letters and typographic signs to the letter without case and diacritics.
-
-    The last entry is for all other code points. Those without a letter map to a character that no word contains.
-    """
-    codes = np.full(_LATIN_END + 1, 1, np.uint8)
-    for code in (*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2070)):
-        letter = fold_form(plain(chr(code)))[:1]
-        codes[code] = ord(letter) if letter and letter.isascii() else ord(" ")
-    return codes
+    others = other.content_lengths
+    return sum(min(times, others[length]) * length for length, times in first.content_lengths.items()) >= least
 
 
 def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str = "") -> Snippet | None:
@@ -358,22 +353,22 @@ def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str
     blocks, kinds = page.blocks, page.blocks.kinds
     languages = [own or language for own in blocks.own_languages()] if blocks.language_names else [language]
     counts, unread = highlighter.candidates(page, languages)
-    numbers = np.flatnonzero((unread | counts.any(axis=0)) & (np.frombuffer(kinds, np.uint8) != _TITLE))
-    worths = _worth_bounds(counts[:, numbers], unread[numbers], numbers, page)
+    numbers = sorted(number for number in unread.union(*counts) if kinds[number] != _TITLE)
+    bounds = [(-inf if number in unread else -_worth_bound(counts, number, page), number) for number in numbers]
     # Blocks that may be ample first, in page order, then by upper bound: if the whole page is about the query, this
     # reads about 5 blocks instead of 26.
     ample = -highlighter.ample
-    order = np.argsort(np.maximum(-worths, ample), kind="stable")[:MOST_READ]
+    bounds = sorted(bounds, key=lambda bound: max(bound[0], ample))[:MOST_READ]
     # (negative worth, number): of equal blocks the earlier wins
     best, best_hits = (9.0, 0), Hits()
     shown = ""
-    for bound in zip((-worths[order]).tolist(), numbers[order].tolist(), strict=True):
+    for bound in bounds:
         if bound > best and bound[0] > ample:
             if bound[0] > best[0]:
                 break
             continue
         number = bound[1]
-        kind, content = kinds[number], bool(page.is_content[number])
+        kind, content = kinds[number], page.is_content[number]
         text = page.text(number)[:BLOCK_CHARS]
         if len(text) <= len(title) and text.rstrip(_PERMALINK) in title:
             continue
@@ -386,7 +381,7 @@ def snippet(page: PageLines, highlighter: Highlighter, language: str, title: str
             break
     if best_hits:
         return _cut(kinds[best[1]], shown, best_hits)
-    for number in np.flatnonzero(page.is_content).tolist():
+    for number in compress(count(), page.is_content):
         if kinds[number] in _RUNNING and (not title or page.text(number) not in title):
             return _cut(kinds[number], page.text(number), [])
     return None
@@ -400,14 +395,12 @@ def _worth(hits: Sequence[Hit], kind: int, text: str, content: bool) -> float:
     return _combine_worth(len({word for _, _, word in near}), beside, kind, len(text), content)
 
 
-def _worth_bounds(counts: Ints, unread: Mask, numbers: Ints, page: PageLines) -> Floats:
-    """Upper bounds of the worth of these blocks: `_combine_worth`, vectorised."""
-    beside = np.minimum(counts[:-1], counts[1:]).sum(axis=0)
-    length = np.minimum(page.lengths[numbers], CHARS) / CHARS
-    of_kind = _KIND_TABLE[np.frombuffer(page.blocks.kinds, np.uint8)[numbers]]
-    of_part = np.where(page.is_content[numbers], 0.0, 2.0)
-    worths = (counts > 0).sum(axis=0) + 0.6 * beside + length * 0.5 + of_kind - of_part
-    return np.where(unread, inf, worths)
+def _worth_bound(counts: Sequence[Counter[int]], number: int, page: PageLines) -> float:
+    """Upper bound of the worth of a block."""
+    times = [of_word[number] for of_word in counts]
+    beside = sum(map(min, times, times[1:]))
+    words = len(times) - times.count(0)
+    return _combine_worth(words, beside, page.blocks.kinds[number], page.length(number), page.is_content[number])
 
 
 def _combine_worth(words: int, beside: int, kind: int, chars: int, content: bool) -> float:
