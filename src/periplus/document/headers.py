@@ -119,7 +119,7 @@ _SIGNATURES = (  # text never begins with these. Source: MIME Sniffing Standard,
     (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
 )  # fmt: skip
-_SIGNED = tuple(start for start, _ in _SIGNATURES)
+_SIGNATURE_STARTS = tuple(start for start, _ in _SIGNATURES)
 
 
 def bot_wall(status: int, headers: Headers, body: bytes) -> str:
@@ -217,7 +217,7 @@ def binary_type(body: bytes) -> str:
         return {b"WEBP": "image/webp", b"WAVE": "audio/wave"}.get(body[8:12], "video/avi")
     if body[4:8] == b"ftyp" and body[:2] == b"\0\0":
         return "video/mp4"
-    if not body.startswith(_SIGNED):
+    if not body.startswith(_SIGNATURE_STARTS):
         return ""
     return next(media_type for start, media_type in _SIGNATURES if body.startswith(start))
 

@@ -28,7 +28,7 @@ cdef class Ngrams:
 
     @cython.locals(
         longest=Py_ssize_t, words=Py_ssize_t, added=Py_ssize_t, bias=int, at=Py_ssize_t, first=Py_ssize_t,
-        found=Py_ssize_t, slot="unsigned int", word=Py_ssize_t, column=Py_ssize_t, total="unsigned long long",
+        last=Py_ssize_t, slot="unsigned int", word=Py_ssize_t, column=Py_ssize_t, total="unsigned long long",
     )
     cdef int _settle(
         self, unsigned int* keys, unsigned int* stored, unsigned int* slots, Py_ssize_t filled, int[::1] totals

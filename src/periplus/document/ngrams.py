@@ -111,7 +111,7 @@ class Ngrams:
         """
         longest, words, added, bias = self.longest, self.words, 0, BIAS
         for first in range(0, filled, longest):
-            found = -1
+            last = -1
             for at in range(first, first + longest):
                 slot = slots[at]
                 while stored[at] != keys[at] and stored[at]:
@@ -119,9 +119,9 @@ class Ngrams:
                     stored[at] = self.keys[slot]
                 if not stored[at]:
                     break
-                found = slot
-            if found >= 0:
-                slots[added] = found
+                last = slot
+            if last >= 0:
+                slots[added] = last
                 added += 1
         for at in range(added):
             slots[at] = self.rows[slots[at]] * words
