@@ -325,11 +325,7 @@ def _cell(value: Cell, column: HtmlColumn, origin: str) -> Html:
 def _json_row(row: Sequence[Cell]) -> str:
     return _encode(
         [
-            [*map(visible, value)]
-            if isinstance(value, tuple)
-            else visible(value)
-            if isinstance(value, str)
-            else value
+            [*map(visible, value)] if isinstance(value, tuple) else visible(value) if isinstance(value, str) else value
             for value in row
         ]
     )
