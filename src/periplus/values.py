@@ -55,7 +55,7 @@ def frozen(cls: type[T]) -> type[T]:
         untyped = {"__annotations__": dict.fromkeys(names, object)}
         return dataclass(repr=False, eq=False, frozen=True)(type(cls.__name__, cls.__bases__, body | untyped))
 
-    def create(self: Any, *arguments: Any, **named: Any) -> None:
+    def create(self: Any, *arguments: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         values = plain | dict(zip(names, arguments, strict=False)) | named
@@ -63,11 +63,10 @@ def frozen(cls: type[T]) -> type[T]:
         is_right = len(arguments) <= len(names) and named.keys().isdisjoint(names[: len(arguments)])
         if calls > _CALLS or not is_right or values.keys() != every:
             light.__init__ = compiled().__init__
-            light.__init__(self, *arguments, **named)  # raises what Python says of wrong arguments
-            return
+            return light.__init__(self, *arguments, **named)  # raises what Python says of wrong arguments
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        later(self)
+        return later(self)
 
     def is_equal(self: Any, other: object) -> bool:
         return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
@@ -85,12 +84,11 @@ def frozen(cls: type[T]) -> type[T]:
         "__hash__": lambda self: hash(key(self)),
         "__getstate__": _state,
         "__setstate__": _restore,
-        "__slots__": names,
-        "__match_args__": names,
         "__qualname__": cls.__qualname__,
         _FIELDS: _LateFields(compiled),
     }
-    own = {name: value for name, value in body.items() if name not in defaults}
+    own = dict.fromkeys(("__slots__", "__match_args__"), names)
+    own |= {name: value for name, value in body.items() if name not in defaults}
     light: Any = type(cls.__name__, cls.__bases__, methods | own)
     return cast("type[T]", light)
 
