@@ -79,7 +79,7 @@ test-spark: $(TOOLS) $(COMPILED) ## Compute and crawl on a local Spark cluster; 
 	PERIPLUS_TEST_SPARK=1 $(PY) -m pytest -m spark
 
 test-faults: $(TOOLS) $(COMPILED) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
-	$(PY) -m pytest -m faults
+	$(PY) -m pytest -n 3 --dist loadfile -rfEs -m faults
 
 test-real: $(TOOLS) $(COMPILED) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
 	$(PY) -m pytest -m real

@@ -342,11 +342,7 @@ TRAPS = {
 
 @pytest.mark.parametrize(
     ("name", "shows_token"),
-    [
-        (name, shows_token)
-        for name, (*_, token) in TRAPS.items()
-        for shows_token in ((False, True) if token else (False,))
-    ],
+    [(name, shows) for name, (*_, token) in TRAPS.items() for shows in {False, bool(token)}],
 )
 def test_a_trap_beside_300_pages_loses_no_page_and_costs_at_most_ten_windows(name, shows_token):
     parts, entrances, token = TRAPS[name]

@@ -90,7 +90,7 @@ def assert_whole(voyage: Voyage, expected: dict[str, set[tuple]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "kills"), [(20, 7), *(pytest.param(seed, 20, marks=pytest.mark.faults) for seed in range(1, 6))]
+    ("seed", "kills"), [(20, 7), *(pytest.param(seed, 20, marks=pytest.mark.faults) for seed in (1, 2))]
 )
 def test_many_kills_lose_nothing(tmp_path: Path, seed: int, kills: int) -> None:
     """At random times, by number of requests. Each kill costs at most one page per host."""
