@@ -9,7 +9,7 @@ TOOLS := $(VENV)/.periplus-tools# what developers need
 COMPILED := $(VENV)/.periplus-compiled# the modules that have C types
 TYPES := $(wildcard src/periplus/*/*.pxd src/periplus/*/*/*.pxd)
 SECONDS_EACH ?= 60
-WORKERS ?= 3# test processes: tests with servers wait longer than they compute
+WORKERS ?= 5# test processes, also on two cores: tests with servers wait longer than they compute
 
 .DEFAULT_GOAL := help
 .PHONY: site roles help setup native check check-style check-types check-rules test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers bench-published demo docs man dist clean
@@ -79,7 +79,7 @@ test-spark: $(TOOLS) $(COMPILED) ## Compute and crawl on a local Spark cluster; 
 	PERIPLUS_TEST_SPARK=1 $(PY) -m pytest -m spark
 
 test-faults: $(TOOLS) $(COMPILED) ## Kill, freeze and crowd workers, fill disks, lie about names, for as long as it takes: many minutes.
-	$(PY) -m pytest -m faults
+	$(PY) -m pytest -n 3 --dist loadfile -rfEs -m faults
 
 test-real: $(TOOLS) $(COMPILED) ## Crawl nineteen real manuals (Debian packages, fetched once: 250 MB) beside another reader, whole and interrupted: an hour.
 	$(PY) -m pytest -m real

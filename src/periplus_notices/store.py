@@ -12,7 +12,7 @@ from pathlib import Path
 
 from periplus.errors import StoreError
 from periplus.store.reader import CollectionReader
-from periplus.store.sqlite.schema import open_shared, refuse_network_disk
+from periplus.store.sqlite.schema import connect_file, refuse_network_disk
 from periplus.values import Row
 from periplus_notices.model import Channel, Delivery, Notice, NoticeKind, Subscription
 
@@ -73,7 +73,7 @@ class NoticeStore:
         try:
             refuse_network_disk(folder)
             (folder / DATABASE).touch(mode=0o600)
-            self._connection = open_shared(folder / DATABASE)
+            self._connection = connect_file(folder / DATABASE)
             self._connection.executescript(_TABLES)
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(

@@ -287,7 +287,7 @@ class FrontierOnPostgres(Frontier):
         return PostgresWorld(self.address, self.living, budget, storage)
 
 
-Frontier.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+Frontier.TestCase.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
 FrontierOnPostgres.TestCase.settings = settings(max_examples=15, stateful_step_count=40, deadline=None)
 TestFrontier = Frontier.TestCase
 

@@ -73,7 +73,7 @@ def site(seed: int) -> Web:
     return Web(part)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 12]), st.lists(st.integers(1, 150), max_size=8))
 @example(0, 3, [1, 2, 3])
 @example(195158, 1, [8])

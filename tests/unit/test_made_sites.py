@@ -26,16 +26,17 @@ NAMES = [
     "prices",
     "ships",
 ]
-SIZE = 90
+SIZE = 45
 
 
-@pytest.fixture
-def kinds(monkeypatch):
+@pytest.fixture(scope="module")
+def kinds():
     before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(WORLDS))
-    from server import KINDS
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(WORLDS))
+        from server import KINDS
 
-    yield KINDS
+        yield KINDS
     for name in set(sys.modules) - before:
         if getattr(sys.modules[name], "__file__", "") and Path(sys.modules[name].__file__).parent == WORLDS:
             del sys.modules[name]

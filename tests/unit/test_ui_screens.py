@@ -371,6 +371,7 @@ def test_the_map_can_be_opened_searched_and_downloaded(folder):
 
 
 def test_a_search_highlights_matches(folder):
+    search_index.catch_up(folder / "e.periplus")  # a screen does not wait for the index
     text = client(folder).get("/c/e/search?q=lanterns").text
     assert "<mark>lanterns</mark>" in text
     assert client(folder).get("/search?q=lanterns&format=json").json()["results"][0]["result"]["total"] == 1

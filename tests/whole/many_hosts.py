@@ -47,7 +47,7 @@ def peak_mib() -> float:
 
 
 def main(folder: Path, hosts: int) -> dict[str, float]:
-    settings = settings_from({"sitemaps": False, "trap_window": 0, "index": False})
+    settings = settings_from({"sitemaps": False, "trap_window": 0, "index": False, "commit_interval_s": 60.0})
     starts = [Url(f"http://h{number}.example/") for number in range(hosts)]
     clock = FakeClock()
     schema.create(folder)

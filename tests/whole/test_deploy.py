@@ -167,7 +167,8 @@ def machine(folder: Path, units: dict[str, Unit], replaced: dict[str, str]) -> I
         running.kill()
 
 
-@pytest.fixture(params=["systemd", "compose", "compose on s3"])
+# the same commands as those of compose, see below
+@pytest.fixture(params=[pytest.param("systemd", marks=pytest.mark.faults), "compose", "compose on s3"])
 def units(request, tmp_path, address, monkeypatch) -> Iterator[tuple[dict[str, Unit], dict[str, str]]]:
     """(units, what stands in their environments, and what it is here)."""
     dsn = address.text

@@ -17,13 +17,23 @@ from stored import page, stored
 ROOT = Path(__file__).parents[2]
 START = "https://e.org/"
 ASK = """
-import pathlib, sys
+import json, pathlib, sys
 sys.path.insert(0, "tests")
+from click.testing import CliRunner
 from interface import client
-asking = client(pathlib.Path(sys.argv[1]))
-for path in ("/c/c/longest", "/c/c/t/longest", "/c/c/t/pages"):
-    print(asking.get(path).text)
-print([row["url"] for row in asking.get("/c/c/longest", headers={"accept": "application/json"}).json()["pages"]])
+from periplus.cli.main import main
+folder = pathlib.Path(sys.argv[1])
+def told(*words):
+    ran = CliRunner().invoke(main, words)
+    return ran.output if ran.exception else ran.stdout
+asking = client(folder.parent)
+print(json.dumps({
+    "help": told("--help"),
+    "longest": told("longest", "-c", str(folder)),
+    **{table: told("export", table, "-c", str(folder), "-f", "jsonl") for table in ("issues", "pages")},
+    "screens": "".join(asking.get(path).text for path in ("/c/c/longest", "/c/c/t/longest", "/c/c/t/pages")),
+    "urls": [row["url"] for row in asking.get("/c/c/longest", headers={"accept": "application/json"}).json()["pages"]],
+}))
 """
 
 
@@ -43,33 +53,31 @@ def folder(tmp_path_factory):
     return stored(tmp_path_factory.mktemp("collections") / "c.periplus", pages, [START])
 
 
-def run(site, *words):
+@pytest.fixture(scope="module")
+def told(site, folder):
+    """What the program with the example says and shows, by name: in one process, which has the example in its path."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (site, ROOT / "src")))}
-    return subprocess.run(
-        [sys.executable, *map(str, words)], env=env, cwd=ROOT, capture_output=True, encoding="utf-8", check=False
-    )
+    words = [sys.executable, "-c", ASK, folder]
+    ran = subprocess.run(words, env=env, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
 
 
-def test_its_command_is_listed_and_runs(site, folder):
-    assert "\n  longest " in run(site, "-m", "periplus", "--help").stdout
-    lines = run(site, "-m", "periplus", "longest", "-c", folder).stdout.splitlines()
-    assert [line.split()[-1] for line in lines] == [f"{START}a", START]
+def test_its_command_is_listed_and_runs(told):
+    assert "\n  longest " in told["help"]
+    assert [line.split()[-1] for line in told["longest"].splitlines()] == [f"{START}a", START]
 
 
-def test_its_finding_is_audited(site, folder):
-    ended = run(site, "-m", "periplus", "export", "issues", "-c", folder, "-f", "jsonl")
-    assert [START in line for line in ended.stdout.splitlines() if '"title-tiny"' in line] == [True], ended.stderr
+def test_its_finding_is_audited(told):
+    assert [START in line for line in told["issues"].splitlines() if '"title-tiny"' in line] == [True], told["issues"]
 
 
-def test_its_column_is_read_with_the_pages(site, folder):
-    ended = run(site, "-m", "periplus", "export", "pages", "-c", folder, "-f", "jsonl")
-    rows = map(json.loads, ended.stdout.splitlines())
-    assert {row["url"]: row["words"] for row in rows} == {START: 3, f"{START}a": 150}, ended.stderr
+def test_its_column_is_read_with_the_pages(told):
+    rows = map(json.loads, told["pages"].splitlines())
+    assert {row["url"]: row["words"] for row in rows} == {START: 3, f"{START}a": 150}, told["pages"]
 
 
-def test_its_screen_and_table_are_served_and_in_the_navigation(site, folder):
-    shown = run(site, "-c", ASK, folder.parent)
-    assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.count("<h1>Longest pages</h1>") >= 1 and f"['{START}a', '{START}']" in shown.stdout
-    assert shown.stdout.count('href="/c/c/longest"') >= 3  # on each screen of the collection's pages
-    assert "share" in shown.stdout
+def test_its_screen_and_table_are_served_and_in_the_navigation(told):
+    assert told["screens"].count("<h1>Longest pages</h1>") >= 1 and told["urls"] == [f"{START}a", START]
+    assert told["screens"].count('href="/c/c/longest"') >= 3  # on each screen of the collection's pages
+    assert "share" in told["screens"]

@@ -69,7 +69,7 @@ def test_very_slow_servers_do_not_block_others(tmp_path: Path, number_of_slow: i
         assert max(entry.ended - entry.arrived for entry in server.log) < 2.0 + 2.0
 
 
-@pytest.mark.parametrize("hosts", [500, pytest.param(100_000, marks=pytest.mark.faults)])
+@pytest.mark.parametrize("hosts", [200, pytest.param(5_000, marks=pytest.mark.faults)])
 def test_the_cost_per_page_does_not_grow_with_very_many_hosts(tmp_path: Path, hosts: int) -> None:
     """Time and memory depend on the open requests, not on the number of known URLs."""
     words = [sys.executable, str(Path(__file__).with_name("many_hosts.py")), str(tmp_path / "c"), str(hosts)]
@@ -84,6 +84,7 @@ def test_the_cost_per_page_does_not_grow_with_very_many_hosts(tmp_path: Path, ho
     assert told["last_us"] < 3 * told["first_us"] + 1_000
 
 
+@pytest.fixture(scope="module")
 def bombs() -> dict[str, bytes]:
     """256 MiB of zeros, compressed two and three times, by content coding (outermost last)."""
     zeros = bytes(1 << 20)
@@ -99,9 +100,11 @@ def bombs() -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize(("coding", "body"), bombs().items(), ids=list(bombs()))
-def test_a_nested_bomb_is_truncated_and_the_crawl_continues(tmp_path: Path, coding: str, body: bytes) -> None:
-    site = Site("a.test")
+@pytest.mark.parametrize("coding", ["gzip, gzip", "br, gzip", "zstd, gzip", "gzip, br", "gzip, gzip, gzip"])
+def test_a_nested_bomb_is_truncated_and_the_crawl_continues(
+    tmp_path: Path, coding: str, bombs: dict[str, bytes]
+) -> None:
+    site, body = Site("a.test"), bombs[coding]
     site.add(Page("/", "Home", ("Home.",)))
     site.add(Page("/good.html", "Good", ("A good page.",)), "/")
     site.answer("/bomb", Answer(body=body, headers=(("Content-Encoding", coding),), gzip=False), Reason.TRUNCATED)

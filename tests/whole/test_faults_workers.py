@@ -166,7 +166,7 @@ def crowded(folder: Path, workers: int, pages: int) -> tuple[float, list[str]]:
     return crews.crowded(str(folder), run_id, workers, Collection(folder))
 
 
-@pytest.mark.parametrize(("workers", "pages"), [(4, 600), pytest.param(8, 8_000, marks=LONG)])
+@pytest.mark.parametrize(("workers", "pages"), [(4, 200), pytest.param(8, 8_000, marks=LONG)])
 def test_workers_whose_pages_all_link_to_the_same_hosts_do_not_stand_in_each_others_way(
     tmp_path: Path, workers: int, pages: int
 ) -> None:

@@ -52,10 +52,8 @@ class Voyage:
         return plain(self._said.read_text("utf-8"))
 
     def finish(self) -> str:
-        """Runs it to its end; returns its output."""
-        ran = subprocess.run(
-            self.words, capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False
-        )
+        """Runs it to its end, in this process; returns its output."""
+        ran = told(*self.words[3:], cwd=self.folder.parent)
         assert ran.returncode == 0, ran.stderr
         assert "Traceback" not in ran.stderr
         return plain(ran.stderr)
@@ -78,7 +76,7 @@ class Voyage:
 def undisturbed(web: Served, folder: Path, hosts: tuple[str, ...]) -> dict[str, set[tuple]]:
     """The tables of an uninterrupted crawl, without its log entries."""
     before = web.log_file.read_bytes()
-    Voyage(web, folder, *hosts, delay_s=0.005).finish()
+    Voyage(web, folder, *hosts, delay_s=0.005, index=False).finish()
     with web.log_file.open("r+b") as file:
         file.truncate(len(before))
     return Collection(folder).tables
@@ -92,7 +90,7 @@ def assert_whole(voyage: Voyage, expected: dict[str, set[tuple]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "kills"), [(20, 7), *(pytest.param(seed, 20, marks=pytest.mark.faults) for seed in range(1, 6))]
+    ("seed", "kills"), [(20, 7), *(pytest.param(seed, 20, marks=pytest.mark.faults) for seed in (1, 2))]
 )
 def test_many_kills_lose_nothing(tmp_path: Path, seed: int, kills: int) -> None:
     """At random times, by number of requests. Each kill costs at most one page per host."""

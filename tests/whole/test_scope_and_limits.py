@@ -220,7 +220,7 @@ def test_nofollow_only_targets_are_registered_until_a_followed_link_comes(tmp_pa
 )
 def test_traps_cost_no_page_and_at_most_ten_windows_each(tmp_path: Path, names: tuple[str, ...]) -> None:
     """The crawl ends on its own; completeness has priority over cost."""
-    site = graph_site(GraphRecipe(seed=1, pages=300, page_bytes=1500, host="traps.test"))
+    site = graph_site(GraphRecipe(seed=1, pages=75 * (1 + len(names)), page_bytes=1500, host="traps.test"))
     for name in names:
         getattr(traps, name)(site)
     for path, page in site.pages.items():

@@ -12,7 +12,7 @@ from pathlib import Path
 from periplus.children import process_lives
 from periplus.errors import StoreError
 from periplus.model.ports import AddressPlace
-from periplus.store.sqlite.schema import open_shared
+from periplus.store.sqlite.schema import connect_file
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # monotonic times are not comparable across boots
 _TABLES = """
@@ -37,7 +37,7 @@ class SharedAddresses:
         self._path, self._is_alive, self._pid = path, is_alive, pid or os.getpid()
         with self._translated_errors():
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._connection = open_shared(path, 10.0)
+            self._connection = connect_file(path)
             self._connection.execute("PRAGMA synchronous = OFF")  # after a power failure the content is obsolete anyway
             with self._transaction():
                 for statement in _TABLES.split(";")[:-1]:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from periplus.errors import StoreError
 from periplus.store.job_queue import JobQueue
-from periplus.store.sqlite.schema import SqliteStatements, open_shared, refuse_network_disk
+from periplus.store.sqlite.schema import SqliteStatements, connect_file, refuse_network_disk
 from periplus.store.statements import SQLITE, Statements
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class JobFile:
             folder.mkdir(parents=True, exist_ok=True)
             refuse_network_disk(folder)
             (folder / DATABASE).touch(0o600)
-            self.connection = open_shared(folder / DATABASE)
+            self.connection = connect_file(folder / DATABASE)
             self.connection.executescript(_TABLES)
         except (OSError, sqlite3.DatabaseError) as error:
             raise StoreError(

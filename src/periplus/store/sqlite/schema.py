@@ -346,17 +346,16 @@ def connect(folder: Path, *, read_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def open_shared(path: Path, busy_timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
+def connect_file(path: Path) -> sqlite3.Connection:
     """Opens a file that several processes may create at once. Raises sqlite3.DatabaseError."""
-    connection = sqlite3.connect(path, isolation_level=None, timeout=busy_timeout_s)
-    until = time.monotonic() + busy_timeout_s
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT_S)
+    until = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return connection
         except sqlite3.OperationalError as error:  # SQLite itself does not wait when two processes change the mode
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                connection.close()
                 raise
             time.sleep(AGAIN_S)
 
