@@ -282,7 +282,7 @@ def portal() -> None:
     periplus portal show                       entries and sites, with your decisions
     periplus portal approve k3vq7m2a           by key, or by how it begins
     periplus portal edit k3vq --words "..."    your own words, a picture
-    periplus portal build -o public/           pages, archive by weeks, Atom, JSON Feed, OPML
+    periplus portal build -o public/           pages, archive by weeks, Atom, OPML
 
     Only `build` publishes anything. To update a portal regularly, put two jobs into the queue and run a worker:
 
