@@ -208,7 +208,7 @@ DIFFERENT = 5  # with --exit-code: something differs
 @collection_option
 @option("--other", "The collection of the second run.", PLACE)
 @site_option
-@option("-f --format", "JSON has complete lists.", ("text", "html", "json"), "text")
+@option("-f --format", "JSON has complete lists.", ("text", "json"), "text")
 @output_option
 @option("--links", "List each added and removed link, not only their number a page.", bool)
 @option("--most", "Entries of each list in the text; -1: all.", click.IntRange(-1), 20)
@@ -223,7 +223,7 @@ def diff(
     fields and links.
     """
     from periplus.api.comparison import compare_sites
-    from periplus.present.diff import diff_lines, diff_page, sites_diff_page, sites_lines, write_diff_json
+    from periplus.present.diff import diff_lines, sites_lines, write_diff_json
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
@@ -236,8 +236,6 @@ def diff(
     with open_output(output, exact=format != "text") as out:
         if format == "json":
             write_diff_json(sites, out)
-        elif format == "html":
-            out.write(diff_page(comparison) if alone else sites_diff_page(sites))
         else:
             lines = diff_lines(comparison, **shown) if alone else sites_lines(sites, **shown)
             out.writelines(line + "\n" for line in lines)
