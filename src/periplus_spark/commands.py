@@ -1,4 +1,4 @@
-"""`periplus analyse`, `export parquet` and `import results`: datasets, and analyses by the engine that fits."""
+"""`periplus analyse` and `export parquet`: datasets, and analyses by the engine that fits."""
 
 from __future__ import annotations
 
@@ -164,30 +164,6 @@ def snapshot(place: Place, folder: Path | None, texts: bool, workers: int) -> No
         watch=lambda table, rows: watch(f"Writing {table}", rows, 0),
     )
     click.echo(freshness(find_snapshot(place)), err=True)
-
-
-@click.command("results")
-@click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@option("-r --results", "Folder of the results; default DATASET.results.", FOLDER)
-@place_option
-def import_results(place: Place, dataset: Path, results: Path | None) -> None:
-    """Load the results of `periplus analyse DATASET` into the collection, as tables for `periplus sql` or psql.
-
-    Tables are named result_ANALYSIS; result_url maps their numbers to the ids of URLs, result_site to sites. All are
-    replaced in one transaction. A dataset of another collection is refused.
-
-    \b
-    periplus import results site.dataset -c example.org.periplus
-    periplus import results web.dataset -c 'postgresql://me@db/crawls?collection=web'
-    periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
-    """  # noqa: E501
-    from periplus.cli.progress import Watch
-    from periplus_spark.datasets import load_results
-
-    watch = Watch()
-    computed = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(place, computed, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
-    click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)
 
 
 def freshness(newest: Snapshot) -> str:

@@ -15,7 +15,7 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
 from periplus.files import FolderFiles
 from periplus.masking import without_secrets
-from periplus.model.ports import CHECK, Clock, CrawlHome, ResultStore, RunRecord
+from periplus.model.ports import CHECK, Clock, CrawlHome, RunRecord
 from periplus.settings import SUFFIX, Auditing, Budget, Settings, last_settings
 from periplus.store.reader import CollectionReader, CollectionWriter
 from periplus.urls.folders import folders_of
@@ -85,9 +85,6 @@ class CollectionStore(Protocol):
     def shrink(self, place: Any) -> None:
         """Returns the space of deleted rows to the disk."""
 
-    def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
-        """Store for results of engines, within one transaction."""
-
     def queue(self, place: Any, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
         """The jobs of a collection or of a folder of collections, and their clock. See `jobs.runner.opened_queue`."""
 
@@ -131,11 +128,6 @@ class FolderStore:
         from periplus.store.sqlite import listing
 
         listing.shrink(place)
-
-    def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
-        from periplus.store.sqlite import results
-
-        return results.results(place, now)
 
     def queue(self, place: Path, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
         from periplus.store.sqlite.job_file import folder_queue
@@ -399,11 +391,6 @@ def writer_of(place: Place) -> AbstractContextManager[CollectionWriter]:
     At the end no file has bytes of deleted rows. Raises StoreError while workers run, UsageError, NoCollection.
     """
     return store_of(place).writer(place)
-
-
-def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
-    """Store for results of engines, within one transaction. Raises as `home_of`, and NoCollection, StoreError."""
-    return store_of(place).results(place, now)
 
 
 def leave_nothing(home: CrawlHome, part: str) -> bool:
