@@ -24,7 +24,7 @@ from periplus.jobs.presets import choice, whole
 from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.web import Url
 from periplus.present.charts import COLOURS
-from periplus.present.site_graph import SiteGraph, site_svg
+from periplus.present.site_graph import SiteGraph
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import place_read, state_of
@@ -318,13 +318,6 @@ def site_values(request: Request) -> Response:
     if graph is None:
         return JSONResponse({}, PREPARING)
     return Response(json.dumps(rendering.plain(graph), separators=(",", ":")), media_type="application/json")
-
-
-def site_drawing(request: Request) -> Response:
-    """The drawing as SVG."""
-    graph = _site_graph(request, None)
-    assert graph is not None  # waited for
-    return rendering.drawing(site_svg(graph), f"{request.path_params['name']}-site.svg")
 
 
 def site_links(request: Request) -> Response:
