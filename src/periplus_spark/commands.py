@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from periplus.store.reader import Answer
     from periplus_spark.snapshots import Snapshot
 
-_NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
+_NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "interlinking", "cascades")
 
 
 @click.command()
@@ -49,7 +49,6 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 @option(
     "--near", "Share of equal MinHash values from which texts count as nearly the same.", click.FloatRange(0.3, 1), 0.8
 )
-@option("--template", "The same for pages of one template.", click.FloatRange(0.3, 1), 0.8)
 @option("--json as_json", "Print the results and their folders as JSON.", bool)
 @output_option
 def analyse(
@@ -65,7 +64,7 @@ def analyse(
     Several datasets, of collections that are parts of one web, are analysed together: --combined is the folder for
     their combined tables, which are written once.
 
-    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
+    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, interlinking, cascades; by default all for
     which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
     last. A finished stage is not computed again, even by another engine: after a crash the same command continues with
     the interrupted stage.
@@ -82,9 +81,7 @@ def analyse(
     from periplus_spark.files import StageParameters
 
     request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))
-    parameters = StageParameters(
-        options["damping"], options["tolerance"], near=options["near"], template=options["template"]
-    )
+    parameters = StageParameters(options["damping"], options["tolerance"], near=options["near"])
     datasets = [_dataset_at(name) for name in (given[0], *(name for name in given[1:] if name not in _NAMES))]
     if unknown := [path for path in datasets[1:] if not path.is_dir()]:
         raise UsageError(f"{str(unknown[0])!r} is neither a dataset nor an analysis: choose among {', '.join(_NAMES)}")

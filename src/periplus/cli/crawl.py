@@ -82,7 +82,6 @@ SHORTEST_PERIOD_S = 60.0  # of --every: below it the runs would only wait for on
     metavar="PLACE",
 )
 @option("--until-all-done", "With --part: continue until no part has work left.", bool)
-@option("--rate", "Requests per second to one host; sets --delay.", click.FloatRange(0.001, 1000))
 @option("--fresh", "Delete the collection's content first and start over. Prints what it deletes.", bool)
 @option("-q --quiet", "No progress, only the result.", bool)
 @option("--no-progress", "The same as -q.", bool)
@@ -92,7 +91,6 @@ def crawl(
     starts: tuple[str, ...],
     lists: tuple[Any, ...],
     collection: Place | None,
-    rate: float | None,
     fresh: bool,
     **flags: Any,
 ) -> None:
@@ -113,8 +111,6 @@ def crawl(
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     place = collection or Path(site_name(urls[0]) + SUFFIX)
-    if rate is not None:
-        flags["delay_s"] = 1 / rate
     settings = settings_of(flags, place if isinstance(place, Path) else Path())
     sharing = {name: flags[name] for name in ("part", "exchange", "until_all_done")}
     order = CrawlOrder(place, urls, settings, **sharing)
