@@ -26,7 +26,7 @@ from periplus_spark.files import TableWriter, manifest_in, table_note, write_man
 
 SITES = 100
 GRAPH = ("ranks", "web-ranks", "map", "links", "interlinking")
-TEXTS = ("duplicates", "near", "templates", "cascades")
+TEXTS = ("duplicates", "near", "cascades")
 
 
 def write_tables(folder: Path, columns_of: dict[str, dict[str, object]]) -> None:

@@ -59,16 +59,6 @@ def _import_vectors(place: Place, path: Path, watch: Callable[[int], None]) -> V
         return vectors.take_in(cache_folder(place), path, present, watch)
 
 
-def ensure_vectors(place: Place, path: Path, watch: Callable[[int], None] = lambda rows: None) -> VectorNote:
-    """Like `import_vectors`, unless the collection already has the vectors of this file."""
-    if shared := shared_index(place):
-        shared.take_over_vectors()
-    has = vectors.open_vectors(cache_folder(place))
-    if has is not None and (has.note.source, has.note.stamp) == (str(path.absolute()), vectors.stamp_of(path)):
-        return has.note
-    return import_vectors(place, path, watch)
-
-
 def read_vector(text: str) -> list[float]:
     """The vector in a file: `.npy`, or text with numbers. Raises UsageError."""
     path = Path(text)

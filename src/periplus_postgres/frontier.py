@@ -145,7 +145,7 @@ class PostgresCrawlStore(CrawlReads, part_messages.PartStore):
         Each worker loses its leases at its next commit, which stores nothing, so that it resets the state of its hosts.
         It sends no request before: a host that it leased last may be free here and soon leased by another worker.
         """
-        hosts.delay_free_hosts(connection, None)
+        hosts.delay_free_hosts(connection)
         self.failovers += 1
         self._outdated.update(self._members)
 

@@ -167,13 +167,13 @@ def remove_workers(
         connection.execute("DELETE FROM worker WHERE name = %s", (worker,))
 
 
-def delay_free_hosts(connection: Connection, now: float | None) -> None:
+def delay_free_hosts(connection: Connection) -> None:
     """Makes all free hosts wait their delay from now on, since the times of their last requests may be lost."""
     free = "lease_by IS NULL AND pending > 0"
     with connection.transaction():
         connection.execute(f"SELECT 1 FROM host WHERE {free} ORDER BY shard, id FOR NO KEY UPDATE".encode())
         wait = f"UPDATE host SET next_at = greatest(next_at, {NOW} + delay_s / rate) WHERE {free}"
-        connection.execute(wait, {"now": now})
+        connection.execute(wait, {"now": None})
 
 
 def has_work(*, checks: bool) -> str:

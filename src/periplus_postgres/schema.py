@@ -34,9 +34,7 @@ from periplus_postgres.connection import Connection
 
 # keys of our advisory locks are (FIRST_LOCK + kind, number), to avoid conflicts with other programs
 FIRST_LOCK: Final = 0x7065
-LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_RESULTS, LOCK_MOVE, LOCK_INDEX = range(
-    FIRST_LOCK, FIRST_LOCK + 8
-)
+LOCK_SCHEMA, LOCK_MERGE, LOCK_BUDGET, LOCK_JOBS, LOCK_CRAWL, LOCK_MOVE, LOCK_INDEX = range(FIRST_LOCK, FIRST_LOCK + 7)
 
 _BYTES = frozenset({"body_md5", "text_md5"})
 _WHOLE = frozenset({"size", "text_chars", "body_id"})

@@ -24,7 +24,6 @@ _PLACES = {  # of the other functions, which are imported when they are called
     "index_feed": "shared_index:index_feed",
     "reader": "table_rows:PostgresReader",
     "remove": "collection:remove",
-    "results": "analysis_rows:results",
     "search_source": "shared_index:search_source",
     "serve_index": "shared_index:serve_index",
     "shared_index": "shared_index:shared_index",

@@ -36,18 +36,7 @@ _HEAD_BYTES = 19  # header of COPY's binary format: signature, flags, length of 
 
 
 @contextlib.contextmanager
-def writing(address: Address) -> Iterator[Connection]:
-    """A transaction without time limits. Raises UsageError, NoCollection, and StoreError for database errors."""
-    with contextlib.closing(connect(address)) as connection:
-        schema.check(connection, address.collection)
-        connection.execute("SET idle_in_transaction_session_timeout = 0")
-        connection.execute("SET statement_timeout = 0")
-        with _translate_errors(address, writes=True), connection.transaction():
-            yield connection
-
-
-@contextlib.contextmanager
-def _translate_errors(address: Address, *, writes: bool = False) -> Iterator[None]:
+def _translate_errors(address: Address) -> Iterator[None]:
     """Translates database errors to StoreError."""
     try:
         yield
@@ -55,9 +44,7 @@ def _translate_errors(address: Address, *, writes: bool = False) -> Iterator[Non
         raise OutOfTime(_TOO_LONG) from error
     except psycopg.Error as error:
         message = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise StoreError(
-            f"{address} could not be {'written: nothing was changed' if writes else 'read'}: {message}"
-        ) from error
+        raise StoreError(f"{address} could not be read: {message}") from error
 
 
 def read_whole_tables(connection: Connection) -> None:

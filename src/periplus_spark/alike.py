@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
-from functools import partial
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,8 +129,6 @@ def directory_hashes(dataset: Path, span: Span | None = None) -> Ints:
 # of merit, each page joins the most similar earlier page that leads a group and shares a band with it; otherwise it
 # leads a new group. So groups do not drift along chains of small differences, and every engine finds the same groups.
 
-Names = Callable[[str, str | None], Hashes]  # (text, content) of a page -> hashes to compare, ascending and distinct
-
 
 def duplicates(task: StageTask) -> None:
     """Groups pages with equal folded text, by digest; the page with the best merit leads."""
@@ -178,54 +175,28 @@ def _content(text: str, content: str | None) -> Hashes:
     return shingles(without_marks(text if content is None else content))
 
 
-def _outline(text: str, content: str | None) -> Hashes:
-    """Hashes of the lines that are not content: pages made from one template share most of them."""
-    import xxhash
-
-    own = frozenset(() if content is None else content.split("\n"))
-    lines = {
-        xxhash.xxh3_64_intdigest(line.encode("utf-8", "surrogatepass"))
-        for line in text.split("\n")
-        if line and line not in own
-    }
-    return np.array(sorted(lines), np.uint64)
-
-
-def sketch_rows(
-    names_of: Names, urls: Ints, texts: list[str], contents: list[str | None]
-) -> tuple[Ints, Ints, list[bytes]]:
+def sketch_rows(urls: Ints, texts: list[str], contents: list[str | None]) -> tuple[Ints, Ints, list[bytes]]:
     """Columns of a table of sketches; pages without text are left out."""
-    hashes = [names_of(text or "", content) for text, content in zip(texts, contents, strict=True)]
+    hashes = [_content(text or "", content) for text, content in zip(texts, contents, strict=True)]
     full = [place for place, names in enumerate(hashes) if len(names)]
     counts = np.array([len(hashes[place]) for place in full], np.int64)
     return urls[full], counts, [sketch(hashes[place]).astype("<u8").tobytes() for place in full]
 
 
-def _write_sketches(names_of: Names, task: StageTask, span: Span | None = None) -> None:
+def sketches(task: StageTask, span: Span | None = None) -> None:
     with task.writer("sketches") as writer:
         for block in blocks(task.dataset, "texts", ["url", "text", "content"], rows=TEXT_ROWS, span=span):
             urls, texts, contents = block.columns
-            rows = sketch_rows(names_of, np.asarray(urls, np.int64), texts.to_pylist(), contents.to_pylist())
+            rows = sketch_rows(np.asarray(urls, np.int64), texts.to_pylist(), contents.to_pylist())
             writer.add(dict(zip(("url", "shingles", "bins"), rows, strict=True)))
 
 
-sketches = partial(_write_sketches, _content)
-outlines = partial(_write_sketches, _outline)
-
-
 def near(task: StageTask) -> None:
-    write_alike(task, "sketches", task.order.near)
-
-
-def templates(task: StageTask) -> None:
-    write_alike(task, "outlines", task.order.template)
-
-
-def write_alike(task: StageTask, of: str, threshold: float) -> None:
-    """Writes groups of similar pages from a table of sketches."""
+    """Writes groups of similar pages from the table of sketches."""
+    threshold = task.order.near
     with (task.scratch / "bins").open("wb") as file:
         parts = [np.zeros((2, 0), np.int64)]
-        for pages, sketches_there in _comparable(task, of):
+        for pages, sketches_there in _comparable(task):
             file.write(b"".join(sketches_there))
             parts.append(pages)
     urls, merit = np.concatenate(parts, axis=1)
@@ -238,19 +209,18 @@ def write_alike(task: StageTask, of: str, threshold: float) -> None:
     write_led(task, urls, *leaders(bins, np.argsort(merit), buckets, needed_values(threshold)))
 
 
-def _comparable(task: StageTask, of: str) -> Iterator[tuple[Ints, list[bytes]]]:
+def _comparable(task: StageTask) -> Iterator[tuple[Ints, list[bytes]]]:
     """Yields (int64[2, pages]: URLs and merits of pages with enough text to compare; their sketches).
 
-    Duplicates are left out if the stage depends on `duplicates`.
+    Duplicates are left out.
     """
     import pyarrow as pa
 
     merit = merits_of(task.dataset)
     is_left_out = np.zeros(len(merit), np.bool_)
-    if "duplicates" in task.folders:
-        page, head = (numbers(task.folders["duplicates"], "duplicates", column) for column in ("url", "group"))
-        is_left_out[page[page != head]] = True
-    for block in blocks(task.folders[of], "sketches", ["url", "shingles", "bins"], TEXT_ROWS * 10):
+    page, head = (numbers(task.folders["duplicates"], "duplicates", column) for column in ("url", "group"))
+    is_left_out[page[page != head]] = True
+    for block in blocks(task.folders["sketches"], "sketches", ["url", "shingles", "bins"], TEXT_ROWS * 10):
         urls = np.asarray(block.column(0), np.int64)
         fit = (np.asarray(block.column(1)) >= SHINGLES_LEAST) & ~is_left_out[urls]
         yield np.stack([urls[fit], merit[urls[fit]]]), block.column(2).filter(pa.array(fit)).to_pylist()

@@ -69,7 +69,6 @@ ANALYSES: Mapping[str, tuple[str, ...]] = {
     "links": ("broken", "external"),
     "duplicates": ("duplicates",),
     "near": ("near",),
-    "templates": ("templates",),
     "interlinking": ("interlinking",),
     "cascades": ("cascades",),
 }
@@ -77,7 +76,7 @@ STREAM = "stream"  # the engine of one machine
 ROWS: Mapping[str, str] = {
     "ends": "redirects", "graph": "links", "ranks": "links", "web_ranks": "links", "map": "links", "broken": "links",
     "external": "links", "interlinking": "links", "duplicates": "pages", "sketches": "texts", "near": "texts",
-    "outlines": "texts", "templates": "texts", "cascades": "pages",
+    "cascades": "pages",
 }  # fmt: skip
 PROGRAM_BYTES = 300 << 20  # Python, NumPy, Arrow and a few blocks of links
 LOCAL = "local[*]"
@@ -87,7 +86,7 @@ MEMORY_SHARE = 0.5  # of free memory: other programs need some, and the need of 
 NO_SPARK = f"{absence('pyspark')}, and Java 17 on every machine"
 _MEMORY = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
-_OF_TEXTS = ("near", "templates", "cascades")
+_OF_TEXTS = ("near", "cascades")
 _ALL = (
     Stage(
         "ends", "Where chains of redirects end", (), (),
@@ -159,8 +158,6 @@ _ALL = (
     ),
     Stage("sketches", "MinHash of each page's content", (), (), {"sketches": _SKETCH}),
     Stage("near", "Near-duplicate content", ("duplicates", "sketches"), ("near",), {"near": _ALIKE}),
-    Stage("outlines", "MinHash of each page outside its content", (), (), {"sketches": _SKETCH}),
-    Stage("templates", "Pages that share their navigation", ("outlines",), ("template",), {"templates": _ALIKE}),
     Stage(
         "interlinking", "How often each site links to each", ("graph",), (),
         {
@@ -251,8 +248,7 @@ class EngineCost(NamedTuple):
 COSTS = {
     STREAM: EngineCost(0.7, 130, {
         "ends": 1.0, "graph": 0.26, "ranks": 0.36, "web_ranks": 0.34, "map": 0.14, "broken": 0.11, "external": 0.09,
-        "interlinking": 0.23, "duplicates": 6, "sketches": 440, "near": 10, "outlines": 55, "templates": 17,
-        "cascades": 6,
+        "interlinking": 0.23, "duplicates": 6, "sketches": 440, "near": 10, "cascades": 6,
     }),
     "spark": EngineCost(7.0, 100, {
         "ends": 1.0, "graph": 0.45, "ranks": 0.6, "interlinking": 0.4,

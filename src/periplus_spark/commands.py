@@ -1,4 +1,4 @@
-"""`periplus analyse`, `export parquet` and `import results`: datasets, and analyses by the engine that fits."""
+"""`periplus analyse` and `export parquet`: datasets, and analyses by the engine that fits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from periplus.store.reader import Answer
     from periplus_spark.snapshots import Snapshot
 
-_NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates", "interlinking", "cascades")
+_NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "interlinking", "cascades")
 
 
 @click.command()
@@ -49,7 +49,6 @@ _NAMES = ("ranks", "web-ranks", "map", "links", "duplicates", "near", "templates
 @option(
     "--near", "Share of equal MinHash values from which texts count as nearly the same.", click.FloatRange(0.3, 1), 0.8
 )
-@option("--template", "The same for pages of one template.", click.FloatRange(0.3, 1), 0.8)
 @option("--json as_json", "Print the results and their folders as JSON.", bool)
 @output_option
 def analyse(
@@ -65,7 +64,7 @@ def analyse(
     Several datasets, of collections that are parts of one web, are analysed together: --combined is the folder for
     their combined tables, which are written once.
 
-    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, templates, interlinking, cascades; by default all for
+    ANALYSIS: ranks, web-ranks, map, links, duplicates, near, interlinking, cascades; by default all for
     which there are tables. Results are Parquet tables, each in a folder of its own with a manifest, which is written
     last. A finished stage is not computed again, even by another engine: after a crash the same command continues with
     the interrupted stage.
@@ -82,9 +81,7 @@ def analyse(
     from periplus_spark.files import StageParameters
 
     request = EngineRequest(options["engine"], options["on"], int(options["memory"] * 1e9))
-    parameters = StageParameters(
-        options["damping"], options["tolerance"], near=options["near"], template=options["template"]
-    )
+    parameters = StageParameters(options["damping"], options["tolerance"], near=options["near"])
     datasets = [_dataset_at(name) for name in (given[0], *(name for name in given[1:] if name not in _NAMES))]
     if unknown := [path for path in datasets[1:] if not path.is_dir()]:
         raise UsageError(f"{str(unknown[0])!r} is neither a dataset nor an analysis: choose among {', '.join(_NAMES)}")
@@ -164,30 +161,6 @@ def snapshot(place: Place, folder: Path | None, texts: bool, workers: int) -> No
         watch=lambda table, rows: watch(f"Writing {table}", rows, 0),
     )
     click.echo(freshness(find_snapshot(place)), err=True)
-
-
-@click.command("results")
-@click.argument("dataset", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@option("-r --results", "Folder of the results; default DATASET.results.", FOLDER)
-@place_option
-def import_results(place: Place, dataset: Path, results: Path | None) -> None:
-    """Load the results of `periplus analyse DATASET` into the collection, as tables for `periplus sql` or psql.
-
-    Tables are named result_ANALYSIS; result_url maps their numbers to the ids of URLs, result_site to sites. All are
-    replaced in one transaction. A dataset of another collection is refused.
-
-    \b
-    periplus import results site.dataset -c example.org.periplus
-    periplus import results web.dataset -c 'postgresql://me@db/crawls?collection=web'
-    periplus sql "SELECT u.url, r.rank FROM result_ranks r JOIN result_url n ON n.url = r.url JOIN urls u ON u.id = n.id ORDER BY 2 DESC LIMIT 9"
-    """  # noqa: E501
-    from periplus.cli.progress import Watch
-    from periplus_spark.datasets import load_results
-
-    watch = Watch()
-    computed = results or dataset.with_name(dataset.name + ".results")
-    rows = load_results(place, computed, dataset, time.time(), lambda table: watch(f"Loading {table}", 0, 0))
-    click.echo("Loaded: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()), err=True)
 
 
 def freshness(newest: Snapshot) -> str:

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from periplus.api.homes import name_of, place_at, results_of
+from periplus.api.homes import name_of, place_at
 from periplus.children import finish_child, send, start_child
 from periplus.errors import PeriplusError, StoreError, UsageError
-from periplus.model.ports import ComputedTable, ResultNote, RunRecord
+from periplus.model.ports import RunRecord
 from periplus.present.writers import parquet_module
 from periplus.settings import VERSION
 from periplus.store.sqlite.schema import WriteLock
@@ -60,7 +60,7 @@ from periplus_spark.files import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 
 # An export is a list of parts: for each table, the rows of a range of URL numbers. The folder UNFINISHED has a journal:
@@ -143,9 +143,11 @@ class Earlier:
     def numbers(self) -> EarlierNumbers:
         if not self.manifest:
             return EarlierNumbers(np.zeros(0, np.int64), (), ())
-        hosts = list(_rows(self.folder, "hosts", ["name", "site", "site_name"]))
-        sites = {site: str(name) for _, site, name in hosts}
-        names = [str(name) for name, _, _ in hosts]
+        hosts = [
+            host for block in blocks(self.folder, "hosts", ["name", "site", "site_name"]) for host in block.to_pylist()
+        ]
+        sites = {host["site"]: str(host["site_name"]) for host in hosts}
+        names = [str(host["name"]) for host in hosts]
         return EarlierNumbers(files.numbers(self.folder, "urls", "id"), names, [sites[n] for n in range(len(sites))])
 
     def bounds(self) -> Sequence[int]:
@@ -461,41 +463,6 @@ def _answer(value: object) -> None:
     sys.stdout.flush()
 
 
-LoadWatch = Callable[[str], None]  # called with each table's name
-
-
-def load_results(
-    place: Place, results: Path, dataset: Path, now: float, watch: LoadWatch = lambda table: None
-) -> Mapping[str, int]:
-    """Loads all finished analyses below `results` that were computed from the dataset; returns row counts by table.
-
-    place: a folder or a database address. All results are loaded in one transaction and replace earlier results of
-    the same name; results of another dataset are deleted.
-
-    Raises UsageError if no analysis is finished or the dataset is from another collection, NoCollection, StoreError.
-    """
-    numbers = manifest_in(dataset)
-    finished = manifests_of_results(results, numbers.digest)
-    if not finished:
-        there = sum(map(is_whole, results.glob("*/")))
-        others = f": {there} were computed from another dataset" if there else ""
-        raise UsageError(f"{results} has no finished results of {dataset}{others}. Run `periplus analyse {dataset}`.")
-    rows: dict[str, int] = {}
-    with results_of(place, now) as store:
-        refuse_other(numbers, dataset, store.runs(), name_of(place))
-        if store.dataset() != numbers.digest:
-            store.clear()
-        for table in _numbers(dataset):
-            watch(table.name)
-            rows[table.name] = store.replace(table)
-        for path, manifest in finished.items():
-            for table in _tables(path, manifest):
-                watch(table.name)
-                rows[table.name] = store.replace(table)
-            store.note(_note(manifest, numbers.digest))
-    return rows
-
-
 def manifests_of_results(results: Path, digest: str) -> dict[Path, Manifest]:
     """Manifests of finished results, by folder. digest: of their dataset."""
     manifests = {path: manifest_in(path) for path in sorted(results.glob("*/")) if is_whole(path)}
@@ -520,60 +487,6 @@ def refuse_other(numbers: Manifest, dataset: Path, runs: Sequence[RunRecord], na
             f"{dataset} is not a dataset of {name}, but of {source}, or of a deleted run: run "
             "`periplus export parquet` again."
         )
-
-
-def _numbers(dataset: Path) -> Iterator[ComputedTable]:
-    """Tables that map the numbers in results to the collection's own ids."""
-    yield ComputedTable("result_url", (("url", "INTEGER"), ("id", "INTEGER")), _rows(dataset, "urls", ["url", "id"]))
-    sites = sorted(set(_rows(dataset, "hosts", ["site", "site_name"])), key=str)
-    yield ComputedTable("result_site", (("site", "INTEGER"), ("name", "TEXT")), sites)
-
-
-def _tables(place: Path, manifest: Manifest) -> Iterator[ComputedTable]:
-    for table in manifest.tables:
-        if table.name not in INTERNAL:
-            name = result_table(manifest, table.name)
-            yield ComputedTable(
-                name, _columns(place, table.name, list(table.columns)), _rows(place, table.name, list(table.columns))
-            )
-
-
-def _columns(place: Path, table: str, names: Sequence[str]) -> list[tuple[str, str]]:
-    import pyarrow.parquet as pq
-
-    types = {field.name: str(field.type) for field in pq.read_schema(place / table / "part-00000.parquet")}
-    return [(name, _kind(types[name])) for name in names]
-
-
-def _kind(type: str) -> str:
-    return {"double": "REAL", "float": "REAL", "string": "TEXT", "large_string": "TEXT", "binary": "BLOB"}.get(
-        type, "INTEGER"
-    )
-
-
-def _rows(place: Path, table: str, columns: Sequence[str]) -> Iterator[tuple[object, ...]]:
-    for block in blocks(place, table, columns):
-        yield from zip(*(_values(block.column(name)) for name in columns), strict=True)
-
-
-def _values(column: pa.Array) -> list[object]:
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    values: list[object] = column.to_pylist()
-    return values
-
-
-def _note(manifest: Manifest, dataset: str) -> ResultNote:
-    return ResultNote(
-        manifest.kind,
-        manifest.digest,
-        dataset,
-        json.dumps(manifest.parameters, sort_keys=True),
-        manifest.program,
-        manifest.made,
-    )
 
 
 if __name__ == "__main__":

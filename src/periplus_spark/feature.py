@@ -20,10 +20,7 @@ FEATURE = Feature(
             is_rare=True,
         ),
     ),
-    subcommands={
-        "export parquet": "periplus_spark.commands:parquet",
-        "import results": "periplus_spark.commands:import_results",
-    },
+    subcommands={"export parquet": "periplus_spark.commands:parquet"},
     engines={"spark": "periplus_spark.engine:SPARK"},
     services={
         "cluster": "periplus_spark.api:find_cluster",

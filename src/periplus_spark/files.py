@@ -304,13 +304,12 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 @frozen
 class StageParameters:
-    """Parameters of the stages. near, template: least share of equal MinHash values for pages to be grouped."""
+    """Parameters of the stages. near: least share of equal MinHash values for pages to be grouped."""
 
     damping: float = 0.85
     tolerance: float = 1e-10
     max_rounds: int = 200
     near: float = 0.8
-    template: float = 0.8
 
 
 @frozen

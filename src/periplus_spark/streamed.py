@@ -31,9 +31,7 @@ from periplus_spark.alike import (
     end_vector,
     homes,
     near,
-    outlines,
     sketches,
-    templates,
     url_vectors,
 )
 from periplus_spark.files import (
@@ -336,8 +334,6 @@ ENGINE: Engine = {
     "duplicates": duplicates,
     "sketches": sketches,
     "near": near,
-    "outlines": outlines,
-    "templates": templates,
     "interlinking": interlinking,
     "cascades": cascades,
 }

@@ -53,7 +53,7 @@ TABLES = (
 _GRAPHS = "svg, gexf, graphml, net"
 DRAWINGS = {
     "network": _GRAPHS, "targets": _GRAPHS, "colinks": _GRAPHS,
-    "matrix": "csv, svg", "yield": "svg", "fragment": "xml, json, svg",
+    "matrix": "csv, svg", "yield": "svg", "fragment": "xml, svg",
 }  # fmt: skip
 USUAL_FOLDER = Path("survey.periplus")
 CHANGEABLE = (

@@ -1,4 +1,4 @@
-"""The conceptual model of a fragment of the web: as XML, JSON and a drawing."""
+"""The conceptual model of a fragment of the web: as XML and as a drawing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, TextIO
 from markupsafe import Markup
 
 from periplus.present.draw import Bow, arrow, bow, caption, element, heading, write_sheet
-from periplus.present.markup import attributes, characters, environment, escape_xml
-from periplus.present.tables import json_text
+from periplus.present.markup import attributes, environment, escape_xml
 from periplus.present.wording import count_of, iso, number
 from periplus.values import JsonObject, fields_of
 from periplus_studies.model import (
@@ -46,25 +45,6 @@ def write_fragment_xml(results: SurveyResults, out: TextIO) -> None:
     }  # fmt: skip
     out.writelines(made.get_template("fragment.xml").generate(values))
     out.write("\n")
-
-
-def write_fragment_json(results: SurveyResults, out: TextIO) -> None:
-    """The same as one JSON object. out: UTF-8."""
-    sites, tags = _sites(results), _tags(results)
-
-    def site(unit: int) -> JsonObject:
-        return sites[unit] | {"prefixes": list(results.units[unit].prefixes), "tags": list(tags.get(unit, ()))}
-
-    value = _head(results.method) | {
-        "runs": dict(results.method.runs),
-        "parameters": dict(results.method.parameters),
-        "sets": [
-            {"name": part.name, **_counts(part), "sites": list(map(site, part.sites))} for part in results.model.sets
-        ],
-        "relations": [relation._asdict() for relation in results.model.relations],
-        "links": [{"source": source, "end": end, "links": links} for source, end, links in _links(results)],
-    }
-    out.write(json_text(_sound(value)))
 
 
 def _head(method: MethodSheet) -> JsonObject:
@@ -130,15 +110,6 @@ def _links(results: SurveyResults) -> list[tuple[int, int, int]]:
 def _attributes(values: Mapping[str, Any]) -> Markup:
     pairs = ((name, str(value).lower() if isinstance(value, bool) else value) for name, value in values.items())
     return Markup(attributes(pairs))
-
-
-def _sound(value: object) -> object:
-    """Without halves of characters, which UTF-8 cannot hold."""
-    if isinstance(value, str):
-        return characters(value)
-    if isinstance(value, dict):
-        return {_sound(key): _sound(part) for key, part in value.items()}
-    return [_sound(part) for part in value] if isinstance(value, list) else value
 
 
 LARGEST, LEAST = 78.0, 54.0  # radii of companion sets: the area goes by sites, but a set of one must hold its name

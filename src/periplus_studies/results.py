@@ -50,7 +50,7 @@ from periplus_studies.analyse import (
     web_fragment,
 )
 from periplus_studies.compare import CHANGES, LINK_CHANGES
-from periplus_studies.fragment import write_fragment_json, write_fragment_svg, write_fragment_xml
+from periplus_studies.fragment import write_fragment_svg, write_fragment_xml
 from periplus_studies.harvest import PRIOR_PAGES, completeness_text, harvest_of, harvest_rows, write_yield_curves
 from periplus_studies.model import (
     CompanionClass,
@@ -88,7 +88,7 @@ FORMATS = {
     "colinks": ("svg", *GRAPH_FORMATS),
     "matrix": ("csv", "svg"),
     "yield": ("svg",),
-    "fragment": ("xml", "json", "svg"),
+    "fragment": ("xml", "svg"),
 }
 """Drawings and documents of `write_survey`; tables are in `report`."""
 MOST_CO_LINKS = 1_000
@@ -419,8 +419,6 @@ def write_survey(results: SurveyResults, what: str, format: str, out: TextIO, *,
             write_yield_curves(results.harvest, title, caption, out)
         case "fragment", "xml":
             write_fragment_xml(results, out)
-        case "fragment", "json":
-            write_fragment_json(results, out)
         case "fragment", _:
             write_fragment_svg(results.model, title, caption, out)
         case _:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from pyarrow import feather, parquet
 
 from periplus.api.collection import Collection
-from periplus.cli.search import search
+from periplus.cli.search import index, search
 from periplus.errors import StoreError, UsageError
 from periplus.model.web import UrlId
 from periplus.retrieval import vectors
@@ -211,14 +211,15 @@ def test_the_search_command_accepts_files_vectors_and_programs(folder, tmp_path,
         return json.loads(done.stdout)["hits"][0]["url"].removeprefix("https://e.org")
 
     file = near(tmp_path)
-    assert run("--vectors", str(file), "--like", "-", given="[0.1, 1]") == "/tower"
+    CliRunner().invoke(index, ["-c", str(folder), "--vectors", str(file)])
+    assert run("--like", "-", given="[0.1, 1]") == "/tower"
     assert run("--like", "/sea") == "/bay"
     (tmp_path / "q.json").write_text("[1.0, 0.1]", "utf-8")
     assert run("--like", str(tmp_path / "q.json")) == "/sea"
     np.save(tmp_path / "q.npy", np.array([0.1, 1.0]))
     assert run("--like", str(tmp_path / "q.npy")) == "/tower"
     assert run("ships", "site:e.org", "--embed-with", EMBED) == "/sea"
-    for words, match in (((), "no query"), (("x", "--vectors", str(file)), "--like VECTOR"),
+    for words, match in (((), "no query"),
                          (("x", "--like", "-", "--embed-with", "cat"), "use only one"),
                          (("x", "--embed-with", "cat"), "not a vector"),
                          (("x", "--embed-with", "false"), "exit code 1"),
@@ -235,8 +236,6 @@ def test_a_program_gets_the_words_without_filters_on_standard_input(tmp_path):
 
 
 def test_the_index_command_reads_vectors_and_prints_their_counts(folder, tmp_path):
-    from periplus.cli.search import index
-
     file = write(tmp_path / "v.parquet", ["https://e.org/sea", "https://e.org/gone", "::"], [[1, 0], [1, 1], [1, 1]])
     done = CliRunner().invoke(index, ["-c", str(folder), "--vectors", str(file)])
     assert "2 vectors of 2 numbers, of 2 pages, 1 of them of the collection; 1 row without a page" in done.output

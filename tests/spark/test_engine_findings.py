@@ -145,13 +145,12 @@ def test_pages_with_the_same_folded_text_are_duplicates_of_the_best(world):
     assert world.found("duplicates") == sorted(expected)
 
 
-@pytest.mark.parametrize(("sketches", "stage"), [("sketches", "near"), ("outlines", "templates")])
-def test_each_page_joins_the_most_similar_earlier_group_or_starts_one(world, sketches, stage):
-    twins = {url for url, group, _ in world.found("duplicates") if url != group} if stage == "near" else set()
+def test_each_page_joins_the_most_similar_earlier_group_or_starts_one(world):
+    twins = {url for url, group, _ in world.found("duplicates") if url != group}
     assert (needed_values(0.75), needed_values(0.8)) == (96, 103)
     known = {
         url: np.frombuffer(bins, "<u8")
-        for url, shingles, bins in world.found(sketches)
+        for url, shingles, bins in world.found("sketches")
         if shingles >= 20 and url not in twins
     }
     leaders, expected = [], {}
@@ -167,7 +166,7 @@ def test_each_page_joins_the_most_similar_earlier_group_or_starts_one(world, ske
             expected[best[1]] = (best[1], 1.0)
         else:
             leaders.append(url)
-    assert world.found(stage) == sorted((url, *group) for url, group in expected.items())
+    assert world.found("near") == sorted((url, *group) for url, group in expected.items())
 
 
 def shares_a_band(one, other):

@@ -148,7 +148,7 @@ def test_stages_that_a_cluster_leaves_to_this_machine_are_named():
 def test_without_texts_the_stages_that_need_none_are_computed(tmp_path):
     dataset = chance_dataset(tmp_path / "web", 1, urls=20, texts=False)
     done = {stage.stage for stage in analyse_dataset(dataset).stages}
-    assert done == set(STAGES) - {"sketches", "outlines", "near", "templates", "cascades"}
+    assert done == set(STAGES) - {"sketches", "near", "cascades"}
     with pytest.raises(UsageError, match="--texts"):
         analyse_dataset(dataset, ["near"])
 

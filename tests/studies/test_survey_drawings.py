@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -73,16 +72,6 @@ def test_an_unknown_output_is_refused(found):
         written(found, "network", "pdf")
     with pytest.raises(UsageError, match="sites, companions"):
         survey_table(found, "nothing")
-
-
-def test_the_model_is_the_same_as_xml_and_json(found):
-    root = etree.fromstring(written(found, "fragment", "xml").encode())
-    value = json.loads(written(found, "fragment", "json"))
-    names = {"f": root.nsmap[None]}
-    assert [len(part["sites"]) for part in value["sets"]] == [
-        len(part.findall("f:site", names)) for part in root.findall("f:set", names)
-    ]
-    assert len(value["links"]) == len(root.findall("f:relations/f:link", names))
 
 
 def test_graph_programs_read_the_whole_network(found):

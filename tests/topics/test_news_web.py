@@ -118,16 +118,11 @@ def test_influence_is_written_in_every_format(folder: Path, tmp_path: Path) -> N
         run(folder, "influence", "-k", "3", "-f", "csv").stdout.splitlines()[0]
         == "rank,site,gain,value,cost,stories_added"
     )
-    for form in ("svg", "html"):
-        out = tmp_path / f"i.{form}"
-        assert (
-            run(
-                folder, "influence", "--cost", "posts", "--budget", "0.3", "--holdout", "-f", form, "-o", str(out)
-            ).exit_code
-            == 0
-        )
-        assert "news" in out.read_text("utf-8")
-    etree.parse(tmp_path / "i.svg")
+    out = tmp_path / "i.svg"
+    posts = ("--cost", "posts", "--budget", "0.3", "--holdout")
+    assert run(folder, "influence", *posts, "-f", "svg", "-o", str(out)).exit_code == 0
+    assert "news" in out.read_text("utf-8")
+    etree.parse(out)
 
 
 def test_a_file_of_cascades_needs_no_collection(tmp_path: Path) -> None:

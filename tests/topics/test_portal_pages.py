@@ -1,6 +1,5 @@
 """Pages and feeds of a portal: well formed, complete, safe with hostile text, reproducible."""
 
-import json
 import posixpath
 import re
 from dataclasses import replace
@@ -96,7 +95,6 @@ def test_hostile_text_is_escaped():
             ], path
         assert b"\xe2\x80\xae" not in content  # no right-to-left override
         assert b"\x07" not in content
-    assert json.loads(files["feed.json"])["title"].startswith("Ann & <b")
 
 
 def test_an_edition_is_reproducible_and_a_later_time_changes_only_two_pages():
@@ -147,25 +145,11 @@ def test_feeds_of_a_portal_with_an_address_are_absolute_and_keep_their_ids():
     there = portal_files(
         edition(portal=Portal("coast", "The Seven Lights", NOW - 90 * DAY, address="https://lights.example/news"))
     )
-    feed, items = tree(there, "feed.atom"), json.loads(there["feed.json"])
+    feed = tree(there, "feed.atom")
     assert feed.find(f"{ATOM}link[@rel='self']").get("href") == "https://lights.example/news/feed.atom"
-    assert items["items"][0]["url"] == "https://lights.example/news/story/aaaaaaa3.html"
-    assert items["feed_url"] == "https://lights.example/news/feed.json"
     assert [one.text for one in feed.iter(f"{ATOM}id")] == [
         element.text for element in tree(FILES, "feed.atom").iter(f"{ATOM}id")
     ]
-
-
-def test_json_feed_1_1_has_the_required_fields():
-    feed = json.loads(FILES["feed.json"])
-    assert feed["version"] == "https://jsonfeed.org/version/1.1"
-    assert feed["title"]
-    for item in feed["items"]:
-        assert isinstance(item["id"], str)
-        assert item["content_text"]
-        assert urlsplit(item["external_url"]).scheme == "https"
-        assert datetime.fromisoformat(item["date_published"]).tzinfo
-    assert feed["items"][1]["tags"][0] == "bell buoy"
 
 
 def test_opml_2_0_lists_feeds_as_subscriptions_and_other_sites_as_links():
@@ -224,9 +208,6 @@ def test_a_date_without_hour_is_shown_without_hour():
     pages = (told("a.example", "x", "A", day, whole_day=True), told("b.example", "x", "B", day, whole_day=True))
     files = portal_files(edition(entry(replace(BUOY, pages=pages, links=(), near=()), "aaaaaaa2", 1.0)))
     assert not [path for path, text in files.items() if re.search(rb"\d, 00:00|datetime=.{11}00:00", text)]
-    item = json.loads(files["feed.json"])["items"][0]
-    assert not {"date_published", "date_modified"} & item.keys()
-    assert [page["date"] for page in item["_periplus"]["pages"]] == ["2026-05-13", "2026-05-13"]
     feed = tree(files, "feed.atom")
     assert feed.find(f"{ATOM}entry/{ATOM}published") is None
     assert feed.find(f"{ATOM}entry/{ATOM}updated") is not None

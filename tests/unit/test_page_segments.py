@@ -260,7 +260,7 @@ def test_maps_and_the_report_show_segments(folder, tmp_path):
     asking = client(folder.parent)
     screen = asking.get("/c/e/map?colour=segment").text
     assert "coloured by segment" in screen and re.search(r"picture\.svg\?[^\"]*colour=segment", screen)
-    assert "fetched in other segments" in asking.get("/c/e/picture.svg?colour=segment&form=treemap").text
+    assert "fetched in other segments" in asking.get("/c/e/picture.svg?colour=segment").text
     assert asking.get("/c/e/picture.svg?colour=taste").status_code == 400
     result = run("map", "-c", folder, "-f", "svg", "--colour", "segment")
     assert result.exit_code == 0 and ">blog</text>" in result.stdout

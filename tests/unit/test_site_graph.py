@@ -6,7 +6,6 @@ import io
 import json
 import re
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from periplus.model.visit import Reason, State
 from periplus.model.web import Url
 from periplus.present import site_graph as drawing
 from periplus.present.charts import write_chart
-from periplus.present.site_graph import SiteGraph, site_graph, site_svg
+from periplus.present.site_graph import SiteGraph, site_graph
 from periplus.ui import maps
 from stored import page, stored
 
@@ -98,30 +97,15 @@ def test_a_folder_can_be_drawn_alone_and_a_large_graph_is_cut(monkeypatch: pytes
 def test_no_page_and_a_single_page_can_be_drawn() -> None:
     facts, graph, tree = SITE
     assert site_graph(facts, graph, tree, under="https://nowhere/").url == ()
-    assert "no page" in site_svg(site_graph(facts, graph, tree, under="https://nowhere/"))
     assert len(site_graph(facts, graph, tree, under=f"{HOME}a/007").url) == 1
 
 
-def test_the_svg_has_every_page_and_names_do_not_overlap() -> None:
-    drawn = site_graph(*SITE)
-    root = ElementTree.fromstring(site_svg(drawn))
-    space = {"s": "http://www.w3.org/2000/svg"}
-    assert len(root.findall(".//s:a/s:circle", space)) == len(drawn.url)
-    names = [(float(one.get("x", 0)), float(one.get("y", 0)), one.text or "")
-             for one in root.findall("s:text", space) if "halo" in str(one.get("class"))]  # fmt: skip
-    assert names
-    for at, (x, y, words) in enumerate(names):
-        for other_x, other_y, others in names[at + 1 :]:
-            assert abs(y - other_y) >= 12 or abs(x - other_x) >= 0.5 * 0.55 * 12 * min(len(words), len(others))
-
-
-@pytest.mark.parametrize("form", ["icicle", "treemap", "sunburst"])
-def test_a_folder_has_the_same_colour_in_all_pictures(form: str) -> None:
+def test_a_folder_has_the_same_colour_in_all_pictures() -> None:
     facts, graph, tree = SITE
     drawn, out = site_graph(facts, graph, tree), io.StringIO()
     colours = dict(zip(drawn.parts, drawn.hues, strict=True))
     nodes = map_tree(tree, facts.rank, facts.size_bytes, graph.fetched, max_nodes=100)
-    write_chart(nodes, facts, out, ("pages", form, "folder"))
+    write_chart(nodes, facts, out, ("pages", "folder"))
     link = r'<a href="https://e.org(/[a-z]/)[^"]*"[^>]*>\s*(?:<title>[^<]*</title>)?\s*<\w+ class="(\w+)'
     places = re.findall(link, out.getvalue())
     assert {colours[folder] for folder, _ in places} == {hue for _, hue in places} == set(colours.values()) - {"grey"}
@@ -165,7 +149,6 @@ def test_the_screen_has_the_graph_and_paths_between_pages(folder: Path) -> None:
     assert (found["out"], found["in"]) == (1, 1) and f"{HOME}a/x" in found["ends"]
     assert asking.get("/c/e/site-way.json?from=/&to=/a/x").json()["way"] == [HOME, f"{HOME}a/", f"{HOME}a/x"]
     assert asking.get("/c/e/site-way.json?from=/&to=/none").status_code == 400
-    assert asking.get("/c/e/site.svg").headers["content-type"] == "image/svg+xml"
 
 
 def test_circles_of_equal_rank_do_not_overlap(tmp_path: Path) -> None:

@@ -89,7 +89,6 @@ def test_the_end_has_a_message_and_an_exit_code(
         (("http://a.test/", "--exclude", "("), "'(' is not a regular expression"),
         (("http://a.test/", "--ignore-robots"), "--mine HOST"),
         (("http://a.test/", "--per-host", "3"), "--mine HOST"),
-        (("http://a.test/", "--rate", "0"), "0.001<=x<=1000"),
         (("http://a.test/", "--resolve", "a.test"), "resolve takes HOST:PORT:ADDRESS"),
         (("http://a.test/", "--resolve", "@missing"), "cannot read the resolve file missing"),
         (("-i", "missing.txt"), "missing.txt"),

@@ -141,7 +141,7 @@ def test_the_command_prints_groups_as_text_json_and_rows(kept):
     told = json.loads(run(main, ["duplicates", "-c", str(folder), "--json"]).output)
     assert len(told["groups"]) == len(TEXTS)
     rows = list(
-        csv.DictReader(io.StringIO(run(main, ["duplicates", "-c", str(folder), "--csv", "--near", "1"]).output))
+        csv.DictReader(io.StringIO(run(main, ["duplicates", "-c", str(folder), "-f", "csv", "--near", "1"]).output))
     )
     assert sorted(row["url"] for row in rows) == sorted(texts)
     assert sum(row["represents"] == "True" for row in rows) == len(TEXTS)

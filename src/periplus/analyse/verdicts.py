@@ -157,14 +157,12 @@ class ChainEnds:
     ends: Ints  # the last URL; in a loop: any URL of it
     hops: Ints32  # redirects to the end, at least 1
     loops: Mask  # the redirects never end
-    permanent: Mask  # each hop is a 301 or 308
 
 
 def chain_ends(redirects: RedirectColumns) -> ChainEnds:
     """Resolves all redirects at once, doubling the distance in each round: O(r log r) regardless of chain length."""
     order = np.argsort(redirects.sources, kind="stable")
     sources, ends = redirects.sources[order], redirects.targets[order].copy()
-    permanent = np.isin(redirects.statuses[order], (301, 308))
     hops = np.ones(len(order), np.int64)
     following = places_in_sorted(sources, ends)
     for _ in range(len(order).bit_length()):
@@ -172,16 +170,12 @@ def chain_ends(redirects: RedirectColumns) -> ChainEnds:
         if not on.size:
             break
         step = following[on]
-        ends[on], hops[on], permanent[on] = (
-            ends[step],
-            np.minimum(hops[on] + hops[step], len(order)),
-            permanent[on] & permanent[step],
-        )
+        ends[on], hops[on] = ends[step], np.minimum(hops[on] + hops[step], len(order))
         following[on] = following[step]
     loops = following >= 0
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return ChainEnds(ends[back], hops[back].astype(np.int32), loops[back], permanent[back])
+    return ChainEnds(ends[back], hops[back].astype(np.int32), loops[back])
 
 
 def chain_rows(redirects: RedirectColumns, final_status: dict[int, int]) -> Iterator[ChainRow]:

@@ -15,7 +15,7 @@ from periplus.errors import NoCollection, StoreError, UsageError
 from periplus.features import is_address, store_at
 from periplus.files import FolderFiles
 from periplus.masking import without_secrets
-from periplus.model.ports import CHECK, Clock, CrawlHome, ResultStore, RunRecord
+from periplus.model.ports import CHECK, Clock, CrawlHome, RunRecord
 from periplus.settings import SUFFIX, Auditing, Budget, Settings, last_settings
 from periplus.store.reader import CollectionReader, CollectionWriter
 from periplus.urls.folders import folders_of
@@ -85,9 +85,6 @@ class CollectionStore(Protocol):
     def shrink(self, place: Any) -> None:
         """Returns the space of deleted rows to the disk."""
 
-    def results(self, place: Any, now: float) -> AbstractContextManager[ResultStore]:
-        """Store for results of engines, within one transaction."""
-
     def queue(self, place: Any, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
         """The jobs of a collection or of a folder of collections, and their clock. See `jobs.runner.opened_queue`."""
 
@@ -131,11 +128,6 @@ class FolderStore:
         from periplus.store.sqlite import listing
 
         listing.shrink(place)
-
-    def results(self, place: Path, now: float) -> AbstractContextManager[ResultStore]:
-        from periplus.store.sqlite import results
-
-        return results.results(place, now)
 
     def queue(self, place: Path, *, make: bool, waits: bool) -> tuple[JobQueue, Clock]:
         from periplus.store.sqlite.job_file import folder_queue
@@ -401,11 +393,6 @@ def writer_of(place: Place) -> AbstractContextManager[CollectionWriter]:
     return store_of(place).writer(place)
 
 
-def results_of(place: Place, now: float) -> AbstractContextManager[ResultStore]:
-    """Store for results of engines, within one transaction. Raises as `home_of`, and NoCollection, StoreError."""
-    return store_of(place).results(place, now)
-
-
 def leave_nothing(home: CrawlHome, part: str) -> bool:
     """Deletes a collection that a failed first run created, unless it has a page. Returns whether it was deleted. part:
     from the run's order; a part of a web is never deleted, since it has counted messages from other parts.
@@ -425,6 +412,6 @@ def workable(settings: Settings) -> Settings:
     at_once = affordable(settings.politeness.concurrency, raised_limit())
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
     past, archive = settings.past, settings.past.from_archive
-    if archive and not archive.startswith(("cdx:", "memento:")):  # a later refresh may start in another directory
+    if archive and not archive.startswith("cdx:"):  # a later refresh may start in another directory
         past = dataclasses.replace(past, from_archive=str(Path(archive).expanduser().absolute()))
     return dataclasses.replace(settings, storage=storage, politeness=politeness, past=past)

@@ -190,16 +190,13 @@ class Site:
         out: TextIO,
         *,
         by: str = "rank",
-        form: str = "icicle",
         colour: str = "folder",
         max_nodes: int = 2_000,
         max_depth: int | None = None,
     ) -> None:
-        """Writes an icicle, treemap or sunburst chart by rank, size or pages, coloured by folder or segment; see
-        `present.charts`.
-        """
+        """Writes an icicle by rank, size or pages, coloured by folder or segment; see `present.charts`."""
         facts = replace(self.facts, title=without_site_name(self.facts.title))
-        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, (by, form, colour))
+        write_chart(self.tree(max_nodes=max_nodes, max_depth=max_depth), facts, out, (by, colour))
 
     def write_graph(self, out: TextIO, *, format: str = "gexf") -> None:
         """Writes pages and links as gexf, graphml or net (Pajek); see `present.graphs`."""

@@ -9,7 +9,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -30,12 +30,12 @@ from periplus.cli.options import (
     verbose_option,
 )
 from periplus.cli.progress import crawl_display, say
-from periplus.errors import NoCollection, PeriplusError, UsageError
+from periplus.errors import NoCollection, UsageError
 from periplus.features import service
 from periplus.logs import configure
 from periplus.masking import masked_command
 from periplus.model.visit import FETCHED_REASONS
-from periplus.present.wording import duration, job_remedy, size, traps_left, utc
+from periplus.present.wording import duration, job_remedy, size, traps_left
 from periplus.settings import DELAY_FLOOR_S, SUFFIX, Settings
 from periplus.urls.scope import site_name
 from periplus.values import IN_DOUBT, PIPES, Place
@@ -47,7 +47,6 @@ EXIT_INTERRUPT = 130
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _PERIOD = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)\s*([smhd]?)")
 SHORTEST_PERIOD_S = 60.0  # of --every: below it the runs would only wait for one another
-NAP_S = 1.0  # how soon Ctrl-C is heard between two runs
 
 
 @click.command(cls=LongCommand)
@@ -85,7 +84,6 @@ NAP_S = 1.0  # how soon Ctrl-C is heard between two runs
     metavar="PLACE",
 )
 @option("--until-all-done", "With --part: continue until no part has work left.", bool)
-@option("--rate", "Requests per second to one host; sets --delay.", click.FloatRange(0.001, 1000))
 @option("--fresh", "Delete the collection's content first and start over. Prints what it deletes.", bool)
 @option("-q --quiet", "No progress, only the result.", bool)
 @option("--no-progress", "The same as -q.", bool)
@@ -95,7 +93,6 @@ def crawl(
     starts: tuple[str, ...],
     lists: tuple[Any, ...],
     collection: Place | None,
-    rate: float | None,
     fresh: bool,
     **flags: Any,
 ) -> None:
@@ -116,8 +113,6 @@ def crawl(
     if not urls:
         raise UsageError("no start: give a URL, or a file of URLs with -i")
     place = collection or Path(site_name(urls[0]) + SUFFIX)
-    if rate is not None:
-        flags["delay_s"] = 1 / rate
     settings = settings_of(flags, place if isinstance(place, Path) else Path())
     sharing = {name: flags[name] for name in ("part", "exchange", "until_all_done")}
     order = CrawlOrder(place, urls, settings, **sharing)
@@ -291,18 +286,18 @@ class Period(click.ParamType[float]):
 @click.command(cls=LongCommand)
 @place_option
 @option("--all/--due everything", "Request every page, or only pages whose interval is over.", bool, True)
-@option("--every", "Repeat with this period: 24h, 90m, 7d. Ctrl-C ends it.", Period())
 @option("-q --quiet", "No progress, only the result.", bool)
 @option("--no-progress", "The same as -q.", bool)
 @verbose_option
 @setting_options
-def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -> None:
+def refresh(place: Place, everything: bool, **flags: Any) -> None:
     """Update a collection: fetch again only what changed.
 
     Sends conditional requests with the settings of the last crawl or refresh, follows new links and closes links that
     are gone. Earlier versions are kept. Unchanged pages are requested less often, changed pages more often. If a page
     differs only in numbers or tokens, it is requested twice: differences between the two answers (session ids, clocks,
-    counters) do not count as changes. Afterwards: `periplus diff`.
+    counters) do not count as changes. Afterwards: `periplus diff`. To repeat it: `periplus jobs add --every 24h
+    refresh`.
     """
     from periplus.api.crawling import check_order, refresh_order
     from periplus.api.crawling import refresh as run
@@ -315,58 +310,10 @@ def refresh(place: Place, everything: bool, every: float | None, **flags: Any) -
     notice(order.settings)
     stopping = StopOnSignal()
 
-    def once(every_s: float = 0.0) -> str:
-        next_at = time.time() + every_s
-        with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
-            done = run(order, watch)
-        _summary(done, f"-c {shlex.quote(str(order.home).removesuffix('/'))}", in_database=isinstance(place, str))
-        if every_s and not stopping.asked:
-            say(f"The next begins {utc(max(next_at, time.time()))}; Ctrl-C ends it.")
-        return str(done.end.state)
-
-    if every is None:
-        state = once()
-    else:
-        state = repeat(
-            lambda: _unless_busy(lambda: once(every)), every, lambda: stopping.asked, (time.time, time.sleep)
-        )
-    sys.exit(EXIT_INTERRUPT if stopping.asked else EXIT[state])
-
-
-def repeat(
-    once: Callable[[], str],
-    every_s: float,
-    stopped: Callable[[], bool],
-    time_s: tuple[Callable[[], float], Callable[[float], None]],
-) -> str:
-    """Begins a run every every_s seconds until stopped; returns the last one's state.
-
-    A run that lasts longer is followed at once by the next.
-
-    time_s: (now, sleep), given by the caller so that tests need not wait. By the wall clock: a laptop that
-    slept is late, not lost.
-    """
-    now, sleep = time_s
-    while True:
-        began = now()
-        state = once()
-        while not stopped() and now() < began + every_s:
-            sleep(min(NAP_S, max(0.0, began + every_s - now())))
-        if stopped():
-            return state
-
-
-def _unless_busy(once: Callable[[], str]) -> str:
-    """One of several runs: an error that prevents it (a running crawl, a full disk) is printed, and the next run is
-    tried.
-    """
-    try:
-        return once()
-    except UsageError:
-        raise
-    except PeriplusError as error:
-        say(f"No refresh this time: {error}", "yellow")
-        return "failed"
+    with crawl_display(lambda: stopping.asked, quiet=flags["quiet"] or flags["no_progress"]) as watch:
+        done = run(order, watch)
+    _summary(done, f"-c {shlex.quote(str(order.home).removesuffix('/'))}", in_database=isinstance(place, str))
+    sys.exit(EXIT_INTERRUPT if stopping.asked else EXIT[str(done.end.state)])
 
 
 def _summary(done: Any, place: str, *, in_database: bool) -> None:

@@ -38,7 +38,7 @@ TIME_LIMIT_S = 10.0  # a question of a person at a terminal; a count over ten mi
 
 @click.group("import")
 def imports() -> None:
-    """Make a collection from a web archive, or load the results of `periplus analyse`; nothing is fetched."""
+    """Make a collection from a web archive; nothing is fetched."""
 
 
 # `periplus export`: whole tables as files, and the pages as an archive.

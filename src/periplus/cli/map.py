@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json", "xml", "xhtml", "pdf", "svg", "gexf", "graphml", "net", "sitemap")
 MEASURES = ("rank", "size", "pages")  # of `present.charts`, the usual one first
-FORMS = ("icicle", "treemap", "sunburst")  # the same
 COLOURS = ("folder", "segment")  # the same
 CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn anyway
 
@@ -69,8 +68,7 @@ CHART_NODES = 2_000  # of a chart; what is smaller than a pixel is not drawn any
     0.85,
 )
 @option("--values", "Values of each page in json, xml, xhtml and pdf.", str, "", metavar="A,B,...")
-@option("--by", "Meaning of heights and areas in svg.", MEASURES, MEASURES[0])
-@option("--chart", "Form of the svg: depths in columns, nested boxes, or depths in rings.", FORMS, FORMS[0])
+@option("--by", "Meaning of heights in svg.", MEASURES, MEASURES[0])
 @option("--colour", "Meaning of colours in svg: folders, or segments of periplus.toml.", COLOURS, COLOURS[0])
 @option("--no-run", "Leave out the run, its settings and the time, so that equal sites give equal files.", bool)
 def site_map(place: Place, format: str, output: Path | None, max_depth: int | None, **flags: Any) -> None:
@@ -84,7 +82,7 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
     json xml the whole map for programs; xml is valid against present/map.xsd
     xhtml    one page for a browser, up to 50,000 pages
     pdf      for paper, up to 10,000 pages
-    svg      areas by --by: an icicle, a treemap or a sunburst, by --chart
+    svg      an icicle: heights by --by, a column for each depth
     gexf graphml net      the graph of links, for Gephi, networkx, igraph, yEd, Pajek
     sitemap  sitemap.xml of the pages worth finding, into the folder of -o
 
@@ -120,7 +118,6 @@ def site_map(place: Place, format: str, output: Path | None, max_depth: int | No
         if format == "svg":
             options = {
                 "by": flags["by"],
-                "form": flags["chart"],
                 "colour": flags["colour"],
                 "max_nodes": flags["max_nodes"] or CHART_NODES,
                 "max_depth": max_depth,
@@ -211,7 +208,7 @@ DIFFERENT = 5  # with --exit-code: something differs
 @collection_option
 @option("--other", "The collection of the second run.", PLACE)
 @site_option
-@option("-f --format", "JSON has complete lists.", ("text", "html", "json"), "text")
+@option("-f --format", "JSON has complete lists.", ("text", "json"), "text")
 @output_option
 @option("--links", "List each added and removed link, not only their number a page.", bool)
 @option("--most", "Entries of each list in the text; -1: all.", click.IntRange(-1), 20)
@@ -226,7 +223,7 @@ def diff(
     fields and links.
     """
     from periplus.api.comparison import compare_sites
-    from periplus.present.diff import diff_lines, diff_page, sites_diff_page, sites_lines, write_diff_json
+    from periplus.present.diff import diff_lines, sites_lines, write_diff_json
 
     if len(runs) not in (0, 2):
         raise UsageError("name two runs, or none for the last two: periplus diff last-1 last")
@@ -239,8 +236,6 @@ def diff(
     with open_output(output, exact=format != "text") as out:
         if format == "json":
             write_diff_json(sites, out)
-        elif format == "html":
-            out.write(diff_page(comparison) if alone else sites_diff_page(sites))
         else:
             lines = diff_lines(comparison, **shown) if alone else sites_lines(sites, **shown)
             out.writelines(line + "\n" for line in lines)

@@ -65,7 +65,7 @@ _COMMON = {"Where", "How much", "How polite", "What to keep"}  # titles in --hel
 _SECTIONS = {
     "lists": "Where", "collection": "Where", "site": "Where", "sitemaps": "Where",
     "max_depth": "How much", "everything": "How much", "every": "How much", "external": "How much",
-    "fragments": "How much", "offline": "How much", "workers": "How much", "rate": "How polite", "head": "How polite",
+    "fragments": "How much", "offline": "How much", "workers": "How much", "head": "How polite",
     "preset": "How polite", "user_agent": "How polite", "contact": "How polite", "fresh": "What to keep",
     "near": "Output", "segment": "Output", "fail_on": "Output", "fail_below": "Output", "baseline": "Output",
     "format": "Output", "output": "Output", "quiet": "Output", "no_progress": "Output", "verbose": "Output",

@@ -33,7 +33,6 @@ from periplus.present.wording import count_of, iso, number, utc, visible
 from periplus.values import Place
 
 if TYPE_CHECKING:
-    from periplus.api.collection import Collection
     from periplus.model.search import Hit, SearchResult
 
 WIDEST = 100  # columns: longer lines are hard to read
@@ -59,7 +58,6 @@ class SearchCommand(click.Command):
 @click.command(cls=SearchCommand, epilog=QUERIES)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
 @collections_option
-@option("--vectors", "Vectors of pages or chunks, loaded unless they are loaded already: docs/vectors.md.", FILE)
 @option(
     "--like",
     "Also pages near a vector: a file, `-` for standard input, or the URL of a page.",
@@ -89,11 +87,11 @@ def search(query: tuple[str, ...], collection: Sequence[Place], format: str, out
     periplus search harbour lights
     periplus search '"harbour lights" -storm site:example.org after:2024'
     periplus search --facets -f json 'přístav OR гавань'
-    periplus search lights at sea --vectors pages.parquet --embed-with './embed.py'
+    periplus search lights at sea --embed-with './embed.py'
     periplus search harbour -c north.periplus -c south.periplus -c ~/collections
     """
-    words, nearness = " ".join(query), [flags.pop(name) for name in ("vectors", "like", "embed_with")]
-    if not words and not nearness[1]:
+    words, nearness = " ".join(query), [flags.pop(name) for name in ("like", "embed_with")]
+    if not words and not nearness[0]:
         raise UsageError("no query: give words, or --like")
     result, shown = _search(collection, words, nearness, flags)
     with open_output(output, exact=format != "text") as out:
@@ -115,30 +113,25 @@ def _search(
     named = collections_at(places, Path()) if places else {}
     if len(places) < 2 and len(named) < 2:
         with opened_collection(places[0] if places else None) as reader:
-            result = reader.search(words, like=_like(reader, words, *nearness), watch=_reporter(), **flags)
+            result = reader.search(words, like=_like(words, *nearness), watch=_reporter(), **flags)
             as_path = reader.path_shortener()
         return result, lambda hit: as_path(hit.url)
     from periplus.api.functions import open_collection, search_collections
-
-    if nearness[0] is not None:
-        raise UsageError("--vectors are loaded into one collection: `periplus index --vectors FILE -c FOLDER`")
 
     @cache
     def shortener(name: str) -> Callable[[str], str]:
         with open_collection(named[name]) as reader:
             return reader.path_shortener()
 
-    like = _like(None, words, *nearness)
+    like = _like(words, *nearness)
     return search_collections(
         named if len(places) == 1 else places, words, like=like, watch=_reporter(), **flags
     ), lambda hit: shortener(hit.collection)(hit.url)
 
 
-def _like(
-    reader: Collection | None, words: str, vectors: Path | None, like: str, embed_with: str
-) -> list[float] | str | None:
+def _like(words: str, like: str, embed_with: str) -> list[float] | str | None:
     """Vector or page for a search of similar pages. Raises UsageError."""
-    if vectors is None and not like and not embed_with:
+    if not like and not embed_with:
         return None
     from periplus.features import service
     from periplus.retrieval.vectors import parse_vector
@@ -146,10 +139,6 @@ def _like(
     embedding = service("embedding")
     if like and embed_with:
         raise UsageError("--like and --embed-with both give a query vector: use only one")
-    if vectors is not None and reader is not None:
-        embedding.ensure_vectors(reader.place, vectors, _rows_read)
-        if not like and not embed_with:
-            raise UsageError("--vectors needs a query vector: --like VECTOR, or --embed-with COMMAND")
     if embed_with:
         return list(embedding.embedder(embed_with)(embedding.text_of(words)))
     if like == "-":

@@ -46,7 +46,6 @@ SAMPLE_PAGES = 25  # of each template in --html: to judge by eye, more are not l
     0.8,
 )
 @format_option(FORMATS)
-@click.option("--csv", "format", flag_value="csv", help="The same as -f csv: a row a page.")
 @option("--most", "Pages of a group, and ten times as many groups, in text; -1: all.", click.IntRange(-1), 10)
 @output_option
 def duplicates(site: str, collection: Place | None, near: float, format: str, most: int, output: Path | None) -> None:
@@ -60,7 +59,7 @@ def duplicates(site: str, collection: Place | None, near: float, format: str, mo
     periplus duplicates                          groups, the largest first
     periplus duplicates --near 1                 only pages of the very same text
     periplus duplicates example.org --near 0.6   less alike, too
-    periplus duplicates --csv -o same.csv        a row a page, for a spreadsheet
+    periplus duplicates -f csv -o same.csv       a row a page, for a spreadsheet
     """
     from periplus.present.tables import write_table
     from periplus.present.text import COLUMNS, duplicate_lines, duplicate_rows, write_duplicate_json

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from periplus.model.arrays import Floats32, Ints, Ints32, Mask, Unsigned8, Unsigned32
 from periplus.model.visit import Reason
-from periplus.model.web import SiteKey, Url
+from periplus.model.web import Url
 from periplus.values import frozen
 
 REASONS = tuple(Reason)
@@ -88,27 +88,6 @@ class PageRows:
             media_types += map(sys.intern, block_types)  # few distinct values
             sizes += block_sizes
         return cls(np.array(ids, np.int64), titles, media_types, np.array(sizes, np.int64))
-
-
-class SiteArrays(Protocol):
-    """Reads whole sites for analyses, independent of the kind of store. Call it within a snapshot."""
-
-    def redirects(self) -> LinkRows:
-        """Redirects and aliases of the whole collection: the target of each redirect, as last seen, and the page of
-        each alias; one link per URL.
-        """
-
-    def urls(self, site: SiteKey) -> UrlRows:
-        """All known URLs of the site."""
-
-    def links(self, site: SiteKey) -> LinkRows:
-        """Links of the site's pages to pages of any site."""
-
-    def pages(self, site: SiteKey) -> PageRows:
-        """The site's pages with known content."""
-
-    def statuses(self, site: SiteKey) -> tuple[Ints, Ints]:
-        """(ids, statuses) of the site's URLs with an HTTP response."""
 
 
 @frozen

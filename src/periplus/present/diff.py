@@ -1,4 +1,4 @@
-"""Shows how runs differ: two of them as text, JSON and one page of HTML, all of them as curves."""
+"""Shows how runs differ: two of them as text and JSON, all of them as curves."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, NamedTuple, TextIO
-from urllib.parse import urlsplit
+from typing import NamedTuple, TextIO
 
 from periplus.model.comparison import Comparison, Side
 from periplus.model.results import TrendPoint
-from periplus.model.web import Url
 from periplus.present.draw import Axes, caption, element, nice, quarters, write_sheet
-from periplus.present.markup import Html, document, macros, make_sections, text
 from periplus.present.tables import align, json_text
 from periplus.present.wording import count_of, number, utc, visible
 
@@ -169,79 +166,6 @@ def _issues(diff: Comparison, most: int) -> Iterator[str]:
             for issue in group
         ]
         yield from _cut(lines, most)
-
-
-def diff_page(diff: Comparison) -> str:
-    """No script, nothing loaded from anywhere, light and dark, fit for paper.
-
-    Lists are cut at 200 entries and a page's links at 50; whole lists are in the JSON. All text that came from the web
-    is escaped.
-    """
-    html: Any = macros("diff.html")
-    figures = [
-        ("pages as before", diff.unchanged, ""),
-        ("new pages", len(diff.added), ""),
-        ("pages gone", len(diff.removed), "bad"),
-        ("pages changed", len(diff.changed), ""),
-        ("pages moved", len(diff.moves), ""),
-        ("links", (len(diff.links_added), len(diff.links_removed)), ""),
-        ("issues", (len(diff.issues.new), len(diff.issues.gone)), "bad" if diff.issues.new else ""),
-    ]
-    title = f"{text(diff.before.name)} and {text(diff.after.name)}: what changed"
-    nav, body = make_sections(_sections(diff))
-    return document(title, f"<h1>{_host(diff)}: what changed</h1>\n{html.head(diff, figures)}\n{nav}", body)
-
-
-def sites_diff_page(sites: SiteDiffs) -> str:
-    """The same of several sites: a row a site that differs, then a section each."""
-    html: Any = macros("diff.html")
-    differ = [(site, diff) for site, diff in sites if not diff.is_empty]
-    rows = [(f"#site-{place}", site, _counts(diff)) for place, (site, diff) in enumerate(differ)]
-    sections = [("sites", "Sites that differ", html.sites(_HEADS, rows))]
-    for place, (site, diff) in enumerate(differ):
-        parts = (f"<h3>{head}</h3>\n{content}" for _, head, content in _sections(diff) if content.strip())
-        sections.append((f"site-{place}", text(site), "\n".join(parts)))
-    title = f"{count_of(len(differ), 'site')} of {number(len(sites))} changed"
-    _, body = make_sections(sections)
-    return document(title, f"<h1>{title}</h1>\n{html.runs(sites[0][1])}", body)
-
-
-def _sections(diff: Comparison) -> list[tuple[str, str, Html]]:
-    html: Any = macros("diff.html")
-    fields = Counter(change.field for page in diff.changed for change in page.changes).most_common()
-    return [
-        ("added", "New pages", html.notes(diff.added, "before:")),
-        ("removed", "Pages that are gone", html.notes(diff.removed, "now")),
-        ("changed", "Pages that changed", html.changed(diff.changed, fields)),
-        ("issues", "Issues", html.issues(diff.issues)),
-        ("map", "The map", html.map(diff.branches, diff.moves)),
-        ("links", "Links", html.links(_linking_pages(diff))),
-    ]
-
-
-def _host(diff: Comparison) -> Html:
-    """Site of the first page named: a comparison has one site."""
-    notes = (*diff.added, *diff.removed)
-    urls = [*(page.url for page in diff.changed), *(note.url for note in notes), *(move.url for move in diff.moves)]
-    return text(urlsplit(urls[0]).netloc) if urls else "Two runs"
-
-
-class _LinkingPage(NamedTuple):
-    """A page with its links that came and went."""
-
-    url: Url
-    added: list[Url]
-    removed: list[Url]
-
-
-def _linking_pages(diff: Comparison) -> list[_LinkingPage]:
-    """Those with most links first."""
-    pages: dict[Url, _LinkingPage] = {}
-    for place, notes in enumerate((diff.links_added, diff.links_removed)):
-        for note in notes:
-            page = pages.setdefault(note.source, _LinkingPage(note.source, [], []))
-            (page.removed if place else page.added).append(note.target)
-    return sorted(pages.values(), key=lambda page: (-len(page.added) - len(page.removed), page.url))
 
 
 class RunLine(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,12 +23,8 @@ from periplus.present.draw import (
     element,
     folder_hues,
     folder_of,
-    heading,
-    label_spots,
     legend,
-    page_link,
     place_circles,
-    px,
     short_names,
     text_px,
     write_sheet,
@@ -244,50 +239,6 @@ def _folder_graph(facts: PageColumns, graph: LinkGraph, every: Ints) -> SiteGrap
     about = f"{count_of(len(words), 'folder')} of {count_of(len(every), 'page')}; a folder leads to its pages"
     nodes = _Nodes(roots, words, _parts(roots, pages), above, pages, np.array(pages, np.float64))
     return _draw(roots[0], about, nodes, pairs.reshape(-1, 2), of_folders=True)
-
-
-def write_site_svg(graph: SiteGraph, out: TextIO) -> None:
-    """The graph as SVG that needs nothing else: a line from each circle to that it hangs from, names of the greatest.
-
-    out: UTF-8.
-    """
-    keys = [
-        Key(name, "circle", hue)
-        for name, hue in zip(short_names(graph.parts, NAME_SIGNS), graph.hues, strict=True)
-        if hue != "grey"
-    ]
-    keys.append(Key("others", "circle", "grey"))
-    words, wide = legend(keys, 14, 72)
-    x, y, r = (np.array(column) for column in (graph.x, graph.y, graph.r))
-    if not len(x):
-        write_sheet(out, (400, 90), graph.title, [heading(graph.title, "no page")], kind="site")
-        return
-    left, top = float((x - r).min()) - 60, float((y - r).min()) - 110
-    width = max(float((x + r).max()) - left + 60, wide)
-    height = float((y + r).max()) - top + 30
-    x, y = x - left, y - top
-    lines = "".join(
-        f"M{px(x[node])} {px(y[node])}L{px(x[other])} {px(y[other])}"
-        for node, other in enumerate(graph.parent)
-        if other >= 0
-    )
-    marks = [heading(graph.title, graph.about), words, element("path", "axis", d=lines, fill="none")]
-    for node, url in enumerate(graph.url):
-        circle = element("circle", graph.hues[graph.part[node]], cx=float(x[node]), cy=float(y[node]), r=graph.r[node])
-        marks.append(page_link(url, circle, graph.name[node]))
-    order = np.argsort(-r, kind="stable")[:MOST_LABELS].tolist()
-    names = short_names([graph.name[node] for node in order], NAME_SIGNS)
-    circles = Circles(np.stack((x[order], y[order]), axis=1), r[order], names)
-    for place, left, top in label_spots(circles, range(len(order)), (width, 84), every=False):
-        marks.append(caption(left, top, names[place], "halo mid"))
-    marks += [caption(width - 14, height - 10, "lines lead to the parent in the map", "soft small end")]
-    write_sheet(out, (math.ceil(width), math.ceil(height)), f"{graph.title}: {graph.about}", marks, kind="site")
-
-
-def site_svg(graph: SiteGraph) -> str:
-    out = io.StringIO()
-    write_site_svg(graph, out)
-    return out.getvalue()
 
 
 class EgoNode(NamedTuple):

@@ -37,7 +37,7 @@ def pairs(reader: CollectionReader, find: str) -> tuple[Ints, Ints]:
 
 
 class StoredSites:
-    """`model.graph.SiteArrays` of a collection."""
+    """Reads whole sites for analyses. Call it within a snapshot."""
 
     def __init__(self, reader: CollectionReader) -> None:
         self._reader = reader

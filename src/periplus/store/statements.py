@@ -13,7 +13,6 @@ from typing import Any, Final, Protocol, TypeVar
 
 import xxhash
 
-from periplus.errors import StoreError
 from periplus.model.web import SiteKey
 from periplus.store.rows import LinkChanges, StoredLinks
 from periplus.values import frozen
@@ -205,11 +204,3 @@ class Database(Protocol):
         """Runs a read-only action without a transaction."""
 
     def close(self) -> None: ...
-
-
-def checked_name(name: str) -> str:
-    """Returns the name. Raises StoreError if it is not safe in an SQL statement."""
-    # PostgreSQL truncates names at 63 bytes, and derived names are up to 10 bytes longer
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,49}", name):
-        raise StoreError(f"{name!r} is not a valid name for a table or column of results")
-    return name

@@ -23,8 +23,8 @@ from periplus.errors import UsageError
 from periplus.jobs.presets import choice, whole
 from periplus.model.results import OTHER_PAGES, MapNode, PageColumns
 from periplus.model.web import Url
-from periplus.present.charts import COLOURS, FORMS
-from periplus.present.site_graph import SiteGraph, site_svg
+from periplus.present.charts import COLOURS
+from periplus.present.site_graph import SiteGraph
 from periplus.present.wording import labels, without_site_name
 from periplus.ui import rendering
 from periplus.ui.state import place_read, state_of
@@ -75,18 +75,18 @@ def site_map(request: Request) -> Response:
     name, _ = place_read(request)
     asked = request.query_params
     sites, site = site_of(request)
-    nodes, (by, form, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
+    nodes, (by, colour) = whole(asked, "nodes", NODES, 1, MOST_NODES), _drawing_options(request)
     shown = [value for value in asked.getlist("show") if value in VALUE_WORDS] or list(USUAL)
     by_folder = asked.get("tree") == "folders"
     facts = replace(site.facts, title=without_site_name(site.facts.title))
     values: dict[str, object] = {
         "title": "Map", "name": name, "site": site.key, "sites": sites, "head": list(site.head()), "nodes": nodes,
-        "show": shown, "by": by, "form": form, "colour": colour,
+        "show": shown, "by": by, "colour": colour,
         "colours": COLOURS if dict(facts.further).get("segment") else (),
         "places": list(folder_lines(site, nodes) if by_folder else lines(site.tree(max_nodes=nodes), facts)),
         "by_folder": by_folder,
         "results": list(_matches(facts, asked.get("find", "").strip())), "most": MOST_MATCHES,
-        "choices": VALUE_WORDS, "measures": MEASURES, "forms": FORMS, "files": FILES, "most_nodes": MOST_NODES,
+        "choices": VALUE_WORDS, "measures": MEASURES, "files": FILES, "most_nodes": MOST_NODES,
     }  # fmt: skip
     return rendering.answer(request, "map.html", values)
 
@@ -101,11 +101,10 @@ def site_of(request: Request) -> tuple[list[str], Site]:
     return sites, state_of(request).maps.of(place, site)
 
 
-def _drawing_options(request: Request) -> tuple[str, str, str]:
-    """(meaning of areas, form of the picture, meaning of colours). Raises UsageError."""
+def _drawing_options(request: Request) -> tuple[str, str]:
+    """(meaning of heights, meaning of colours). Raises UsageError."""
     asked = request.query_params
-    form = choice(asked, "form", FORMS, next(iter(FORMS)))
-    return choice(asked, "by", MEASURES, MEASURES[0]), form, choice(asked, "colour", COLOURS, COLOURS[0])
+    return choice(asked, "by", MEASURES, MEASURES[0]), choice(asked, "colour", COLOURS, COLOURS[0])
 
 
 def folder_lines(shown: Site, nodes: int) -> Iterator[TreeLine]:
@@ -216,8 +215,8 @@ def _write_map(request: Request, ending: str) -> str | bytes:
     text, data = io.StringIO(newline=""), io.BytesIO()
     match ending:
         case "svg":
-            by, form, colour = _drawing_options(request)
-            site.write_svg(text, by=by, form=form, colour=colour)
+            by, colour = _drawing_options(request)
+            site.write_svg(text, by=by, colour=colour)
         case "xml":
             site.write_xml(text)
         case "xhtml":
@@ -319,13 +318,6 @@ def site_values(request: Request) -> Response:
     if graph is None:
         return JSONResponse({}, PREPARING)
     return Response(json.dumps(rendering.plain(graph), separators=(",", ":")), media_type="application/json")
-
-
-def site_drawing(request: Request) -> Response:
-    """The drawing as SVG."""
-    graph = _site_graph(request, None)
-    assert graph is not None  # waited for
-    return rendering.drawing(site_svg(graph), f"{request.path_params['name']}-site.svg")
 
 
 def site_links(request: Request) -> Response:

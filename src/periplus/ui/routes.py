@@ -121,7 +121,6 @@ FILES: dict[str, Handler] = {  # and streams, which all users may have
     _C + "/map.{ending}": maps.file,
     _C + "/picture.svg": maps.picture,
     _C + "/site.json": maps.site_values,
-    _C + "/site.svg": maps.site_drawing,
     _C + "/site-links.json": maps.site_links,
     _C + "/site-way.json": maps.site_way,
     _C + "/graph.{ending}": graph.file,

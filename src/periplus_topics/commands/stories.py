@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # `periplus keywords`: what pages, sites and answers are about, at a glance.
 
 KEYWORD_METHODS = ("learnt", "singlerank")
-INFLUENCE_FORMATS = ("text", "json", "csv", "svg", "html")
+INFLUENCE_FORMATS = ("text", "json", "csv", "svg")
 SAID_ENTRIES = 20_000  # from which on the choice is not there at once
 POSTS_SHARE = 0.1  # share of all posts that --cost posts reads without a budget
 _PLAIN = str.maketrans(dict.fromkeys("▏▎▍▌▋▊▉", "") | {"█": "#", "…": "..."})
@@ -181,14 +181,13 @@ def influence(collection: Place | None, format: str, output: Path | None, **flag
     periplus influence                          20 sites that detect the most
     periplus influence -k 40 --objective dt     40 that detect early
     periplus influence --cost posts --budget 0.1    as many sites as a tenth of all posts allows
-    periplus influence --holdout -f html -o influence.html
+    periplus influence --holdout -f svg -o influence.svg
     periplus influence --cascades cascades.txt.gz -k 100 --json
     """
     from periplus_topics.api import stories as api_stories
     from periplus_topics.model import Objective
     from periplus_topics.present.stories import (
         influence_lines,
-        influence_page,
         write_coverage_svg,
         write_influence_csv,
         write_influence_json,
@@ -214,8 +213,6 @@ def influence(collection: Place | None, format: str, output: Path | None, **flag
             write_influence_csv(given, choice, out)
         elif format == "svg":
             write_coverage_svg(given, choice, objective, ahead, out)
-        elif format == "html":
-            out.write(influence_page(given, choice, objective, ahead))
         else:
             plain = not draws_boxes(out)
             for line in influence_lines(given, choice, objective, ahead, columns_of(out)):
@@ -282,7 +279,7 @@ def portal() -> None:
     periplus portal show                       entries and sites, with your decisions
     periplus portal approve k3vq7m2a           by key, or by how it begins
     periplus portal edit k3vq --words "..."    your own words, a picture
-    periplus portal build -o public/           pages, archive by weeks, Atom, JSON Feed, OPML
+    periplus portal build -o public/           pages, archive by weeks, Atom, OPML
 
     Only `build` publishes anything. To update a portal regularly, put two jobs into the queue and run a worker:
 

@@ -1,4 +1,4 @@
-"""The files of a portal: its pages, feeds as Atom and JSON Feed, and its sources as OPML."""
+"""The files of a portal: its pages, a feed as Atom, and its sources as OPML."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from markupsafe import Markup
 from periplus.model.page import DateOrigin, PageDate
 from periplus.model.web import SiteKey
 from periplus.present.markup import bar, characters, environment
-from periplus.present.tables import json_text
 from periplus.present.wording import iso, utc, visible
-from periplus.values import JsonObject
 from periplus_topics.model import Edition, Entry, Order, StoryPage
 from periplus_topics.present.stories import format_date, iso_date, write_cascade_svg
 
@@ -102,7 +100,7 @@ def period(period_s: float) -> str:
 
 
 FRONT, STYLE = "index.html", "portal.css"
-ATOM, JSON_FEED, OPML = "feed.atom", "feed.json", "sources.opml"
+ATOM, OPML = "feed.atom", "sources.opml"
 MARGIN_SITES, MARGIN_WEEKS, MARGIN_WORDS = 8, 6, 14  # in the margin
 
 
@@ -234,7 +232,7 @@ def portal_files(edition: Edition) -> dict[str, bytes]:
     texts |= dict(_story_page(edition, entry) for entry in edition.entries)
     texts |= dict(_archive(edition))
     texts |= dict(_page(edition, f"{name.lower()}.html", f"{name.lower()}.html", name) for name in ("Sources", "About"))
-    texts |= {OPML: _feed(edition, "sources.xml"), ATOM: _feed(edition, "feed.xml"), JSON_FEED: json_feed(edition)}
+    texts |= {OPML: _feed(edition, "sources.xml"), ATOM: _feed(edition, "feed.xml")}
     texts |= dict([front_page(edition)])
     pictures = {picture_path(entry): entry.picture for entry in edition.entries if entry.picture}
     return pictures | {path: content.encode("utf-8", "replace") for path, content in texts.items()}
@@ -248,7 +246,7 @@ def _picture(entry: Entry) -> str:
     return out.getvalue()
 
 
-# Sources: RFC 4287 (Atom); JSON Feed 1.1; OPML 2.0.
+# Sources: RFC 4287 (Atom); OPML 2.0.
 
 
 def feed_id(edition: Edition, key: str = "") -> str:
@@ -293,47 +291,6 @@ def _feed(edition: Edition, template: str) -> str:
 def _summary(entry: Entry) -> str:
     text = entry.words or entry.sentence
     return f"{text} ({_sites(entry)}.)" if text else f"Sites: {_sites(entry)}."
-
-
-def json_feed(edition: Edition) -> str:
-    portal = edition.portal
-    value: JsonObject = {"version": "https://jsonfeed.org/version/1.1", "title": _plain(portal.title)}
-    if portal.address:
-        value |= {"home_page_url": _address(edition, FRONT), "feed_url": _address(edition, JSON_FEED)}
-    if portal.lead:
-        value["description"] = _plain(portal.lead)
-    if portal.period_s:
-        value["user_comment"] = f"Renewed {period(portal.period_s)}."
-    value |= {"authors": [{"name": _plain(portal.title)}], "items": [_item(edition, entry) for entry in fed(edition)]}
-    return json_text(value)
-
-
-def _item(edition: Edition, entry: Entry) -> JsonObject:
-    first = entry.story.pages[0]
-    item: JsonObject = {"id": feed_id(edition, entry.key)}
-    if edition.portal.address:
-        item["url"] = _address(edition, story_path(entry))
-    item |= {
-        "external_url": first.url,
-        "title": _plain(entry.story.title),
-        "content_text": _plain(_summary(entry)),
-        "summary": _plain(_summary(entry)),
-    }
-    dates = {"date_published": first.date, "date_modified": entry.latest}
-    item |= {name: iso(date.when) for name, date in dates.items() if not date.whole_day}
-    if entry.picture and edition.portal.address:  # JSON Feed asks for absolute addresses
-        item["image"] = _address(edition, picture_path(entry))
-    if entry.keywords:
-        item["tags"] = [_plain(word) for word in entry.keywords]
-    if first.language:
-        item["language"] = _plain(first.language)
-    item["_periplus"] = {
-        "pages": [
-            {"url": page.url, "site": page.site, "date": iso_date(page.date), "dated_by": page.date.source.value}
-            for page in entry.story.pages
-        ]
-    }
-    return item
 
 
 def _plain(value: str) -> str:

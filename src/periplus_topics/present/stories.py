@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from io import StringIO
 from itertools import accumulate
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 from markupsafe import Markup
@@ -29,7 +28,7 @@ from periplus.present.draw import (
     short_names,
     write_sheet,
 )
-from periplus.present.markup import document, macros, text, text_lines
+from periplus.present.markup import text_lines
 from periplus.present.tables import align, json_text, write_table
 from periplus.present.wording import cells, count_of, iso, number, text_bar, utc, visible
 from periplus.values import JsonObject, fields_of
@@ -81,10 +80,6 @@ SHARES = {
 }
 _COLUMNS = ("rank", "site", "gain", "value", "cost", "stories_added")
 SIZE = (900, 440)
-_PAGE_STYLE = """
-svg.part { width: 9rem; height: .7rem; } svg.part rect { fill: #2f7f86; }
-figure { margin: 1rem 0; } figure svg { max-width: 100%; height: auto; }
-"""
 
 
 def stories_lines(stories: Stories, width: int, most: int) -> list[str]:
@@ -397,23 +392,6 @@ def write_coverage_svg(
         marks.append(element("circle", "teal dot", "", hint, cx=axes.x(cost), cy=axes.y(choice.value), r=3))
     marks.append(axes.names([(influence.lp_bound, "grey dotted", bound), *ends]))
     write_sheet(out, SIZE, f"Sites that {GOALS[objective]}", marks)
-
-
-def influence_page(cascades: Cascades, influence: Influence, objective: Objective, ahead: Holdout | None) -> str:
-    """One page of HTML that needs nothing else: the curve, what each site adds, what is missed.
-
-    No script; crawled text is escaped.
-    """
-    html: Any = macros("influence.html", OWN)
-    drawing = StringIO()
-    write_coverage_svg(cascades, influence, objective, ahead, drawing)
-    head = f"<h1>Sites worth reading</h1><p>{text(' '.join(verdict_lines(influence, objective, ahead)))}</p>"
-    body = (
-        f"<section><figure>{drawing.getvalue()}</figure></section>\n"
-        f"<section>{html.sites(list(enumerate(influence.chosen, 1)), cascades)}</section>\n"
-        f"<section>{html.missed(influence.missed, cascades)}</section>"
-    )
-    return document("Sites worth reading", head, body, rules=_PAGE_STYLE)
 
 
 def topic_lines(topic: Topic) -> list[str]:
