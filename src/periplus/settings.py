@@ -112,7 +112,7 @@ class PastSource:
 
     about = """
         from_archive: A web archive that answers in place of the web: a WARC, ARC or WACZ file, a folder of
-            them, or cdx:URL of a CDX server; docs/warc.md.
+            them, cdx:URL of a CDX server, or memento:URL of a TimeGate; docs/warc.md.
         at: Date of which an archive's captures are wanted (2019-05-31), the nearest; empty: the latest.
     """
 

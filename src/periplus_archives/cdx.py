@@ -1,4 +1,4 @@
-"""Requests to web archives and their answers: CDX servers; copies of broken links."""
+"""Requests to web archives and their answers: CDX servers, TimeGates, TimeMaps (RFC 7089); copies of broken links."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ _PAGE_STATUSES = frozenset({"200", "-", ""})  # a page; some servers have no sta
 _NAMES = {"timestamp": "timestamp", "url": "url", "original": "url", "status": "status", "statuscode": "status"}
 CAPTURES_PER_ANSWER = 5_000  # captures in one answer: 1 to 2 MB
 _REPLAY_PATH = re.compile(r"/([0-9]{14})(?:[a-z]{2}_)?/")  # `id_`: as it was stored
+_LINK = re.compile(r"<([^<>\s]*)>((?:\s*;\s*[^\s=;,]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
+_REL = re.compile(r";\s*rel\s*=\s*\"?([^\";]+)\"?", re.IGNORECASE)
 _CDX = ("urlkey", "timestamp", "url", "mime", "status")
 
 DEAD = frozenset({"broken-link", "broken-resource", "soft-404"})
@@ -127,6 +129,26 @@ def captures_of(body: bytes) -> list[Capture]:
         for stamp, url, status, taken in rows
         if taken is not None
     ]
+
+
+def mementos_of(links: str, url: str) -> list[Capture]:
+    """The captures of a URL in a TimeMap or a Link field (RFC 8288, RFC 7089). Never raises.
+
+    `place` is the address of the stored bytes; captures for which it cannot be derived are left out.
+    """
+    mementos = []
+    for address, parameters in _LINK.findall(links):
+        relation = _REL.search(parameters)
+        if relation is not None and "memento" in relation[1].split() and (capture := memento_at(address, url)):
+            mementos.append(capture)
+    return mementos
+
+
+def memento_at(address: str, url: str) -> Capture | None:
+    """The capture at an archive's address in the form of the Wayback Machine: `/20190531120000/URL`; else None."""
+    match = _REPLAY_PATH.search(address)
+    taken = time_of(match[1]) if match else None
+    return Capture(url, taken, 0, _REPLAY_PATH.sub(r"/\1id_/", address, count=1)) if taken is not None else None
 
 
 def original_of(address: str) -> str:

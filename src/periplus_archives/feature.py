@@ -3,7 +3,7 @@
 from periplus.features import Feature
 
 FEATURE = Feature(
-    "Reads and writes web archives: WARC, ARC, WACZ, CDX servers; copies a site to disk.",
+    "Reads and writes web archives: WARC, ARC, WACZ, CDX servers, Memento; copies a site to disk.",
     subcommands={
         "import warc": "periplus_archives.commands:import_warc",
         "export warc": "periplus_archives.commands:warc",

@@ -1,4 +1,4 @@
-"""Answers a crawl's requests from a web archive instead of the web: files on disk, or a CDX server.
+"""Answers a crawl's requests from a web archive instead of the web: files on disk, a CDX server, or a TimeGate.
 
 Only the archive's own host receives requests. It is one host, whatever it has archived: one request at a time, with its
 delay, robots.txt and Retry-After; if it keeps failing, the crawl ends. The archived hosts receive no requests, so their
@@ -60,6 +60,14 @@ class ArchiveSource(Protocol):
     @property
     def gap_s(self) -> float:
         """Seconds between the starts of two requests to the server."""
+
+
+class CaptureFiles(Protocol):
+    """Captures on disk: see `store.captures`."""
+
+    def captures(self, url: str) -> list[Capture]: ...
+
+    def answer(self, capture: Capture, request: Request) -> Response | None: ...
 
 
 class ArchiveTransport:
@@ -199,7 +207,7 @@ class FileSource:
     host: HostKey | None = None
     gap_s = 0.0
 
-    def __init__(self, files: FileArchive, at: float, wire: Wire, clock: Clock) -> None:
+    def __init__(self, files: CaptureFiles, at: float, wire: Wire, clock: Clock) -> None:
         self._files, self._at, self._wire, self._clock = files, at, wire, clock
 
     def answer(self, request: Request) -> Answering:
@@ -231,7 +239,7 @@ class _Refusal(Exception):
 
 
 class ServerSource:
-    """An archive's server, used through its CDX server."""
+    """An archive's server, used through its CDX server, TimeGate or TimeMap."""
 
     def __init__(self, place: ArchivePlace, politeness: Politeness, wire: Wire, clock: Clock) -> None:
         self._place, self._politeness, self._wire, self._clock = place, politeness, wire, clock
@@ -247,9 +255,10 @@ class ServerSource:
 
     def answer(self, request: Request) -> Answering:
         try:
-            captures = yield from self._query_cdx(request.url)
+            ask = self._query_cdx if self._place.kind == "cdx" else self._query_memento
+            captures = yield from ask(request.url)
             for capture in by_nearness(captures, request.url, self._place.at)[:MOST_CAPTURES_PER_URL]:
-                response = yield from self._get(cdx.replay_url(self._address, capture.place + "id_", capture.url))
+                response = yield from self._get(self._address_of(capture))
                 if not is_capture(response.headers):
                     continue  # deleted or blocked
                 answer = _answer_of(response, request, capture)
@@ -258,6 +267,11 @@ class ServerSource:
         except _Refusal as refusal:
             return _no_answer(request, Cause.CANCELLED, str(refusal))
         return _no_answer(request, Cause.NOT_ARCHIVED)
+
+    def _address_of(self, capture: Capture) -> str:
+        if self._place.kind == "cdx":
+            return cdx.replay_url(self._address, capture.place + "id_", capture.url)
+        return capture.place
 
     # requests --------------------------------------------------------------------------------------------------------
 
@@ -340,6 +354,26 @@ class ServerSource:
             raise _Refusal(f"the archive's index {self._address} answers with status {response.status}")
         return inflate(response.body, response.headers.get("content-encoding"), self._wire.limits)[0]
 
+    def _query_memento(self, url: Url) -> Generator[Request, Response, Iterable[Capture]]:
+        """Captures from a TimeGate or TimeMap (RFC 7089)."""
+        from email.utils import format_datetime  # the import takes 20 ms, and no other crawl needs it
+
+        when = format_datetime(datetime.fromtimestamp(min(self._place.at, self._clock.now()), UTC), usegmt=True)
+        gate = Url(str(self._address) + url)
+        yield from self._check_robots(gate)
+        response = yield Request(gate, Purpose.PART, fields=(f"Accept-Datetime: {when}",))
+        if response.status == 404:
+            return ()
+        if response.status in REDIRECTS:
+            capture = cdx.memento_at(resolve(response.headers.get("location"), gate)[0], url)
+            return (capture,) if capture else ()
+        body = self._index_of(response)
+        if media_type(response.headers)[0] == "application/link-format":
+            return cdx.mementos_of(body.decode("utf-8", "replace"), url)
+        places = [response.headers.get("content-location")] if response.headers.get("content-location") else []
+        named = [capture for place in places if (capture := cdx.memento_at(resolve(place, gate)[0], url))]
+        return named or cdx.mementos_of(", ".join(response.headers.all("link")), url)
+
 
 def _by_key(captures: Iterable[Capture]) -> dict[str, list[Capture]]:
     by_key: dict[str, list[Capture]] = {}
@@ -387,11 +421,11 @@ def _moment(date: str) -> float | None:
 
 
 class ArchivePlace(NamedTuple):
-    """The location of an archive. paths: files and folders; address: of a CDX server, if
-    it is not empty; at: the wanted time of captures,
+    """The location of an archive. kind: files, cdx or memento; address: of a server; at: the wanted time of captures,
     seconds since the epoch, infinity for the latest.
     """
 
+    kind: str
     paths: tuple[Path, ...]
     address: Url
     at: float
@@ -400,22 +434,24 @@ class ArchivePlace(NamedTuple):
 def place_of(text: str, date: str) -> ArchivePlace:
     """The archive in the settings `from_archive` and `at`. Raises UsageError."""
     at = end_of(date)
-    if text.startswith("cdx:"):
+    kind, colon, address = text.partition(":")
+    if colon and kind in ("cdx", "memento"):
         try:
-            url = canonical(text.removeprefix("cdx:"))
+            url = canonical(address) if kind == "cdx" else Url(canonical(address).rstrip("/") + "/")
         except InvalidUrl as error:
             raise UsageError(f"--from-archive {text}: {error}") from None
-        if not cdx.replay_url(url, "", ""):
+        if kind == "cdx" and not cdx.replay_url(url, "", ""):
             raise UsageError(
-                f"--from-archive {text}: the address of a CDX server must end in /cdx, -cdx or /cdx/search/cdx"
+                f"--from-archive {text}: the address of a CDX server must end in /cdx, -cdx or /cdx/search/cdx; "
+                "for other servers give the TimeGate: memento:URL"
             )
-        return ArchivePlace((), url, at)
+        return ArchivePlace(kind, (), url, at)
     if re.match(r"https?://", text):
-        raise UsageError(f"--from-archive {text}: write cdx:{text} for a CDX server")
+        raise UsageError(f"--from-archive {text}: write cdx:{text} for a CDX server or memento:{text} for a TimeGate")
     path = Path(text).expanduser()
     if not path.exists():
         raise UsageError(f"--from-archive {text}: there is no such file or folder")
-    return ArchivePlace((path,), Url(""), at)
+    return ArchivePlace("files", (path,), Url(""), at)
 
 
 def end_of(date: str) -> float:
@@ -440,9 +476,9 @@ def past_transport(settings: Settings, wire: Wire, clock: Clock) -> ArchiveTrans
         first_byte_timeout_s=max(settings.limits.first_byte_timeout_s, cdx.ANSWER_S),
     )
     source: ArchiveSource = (
-        ServerSource(place, settings.politeness, wire, clock)
-        if place.address
-        else FileSource(FileArchive(place.paths, settings.limits), place.at, wire, clock)
+        FileSource(FileArchive(place.paths, settings.limits), place.at, wire, clock)
+        if place.kind == "files"
+        else ServerSource(place, settings.politeness, wire, clock)
     )
     return ArchiveTransport(
         CurlTransport(Wire(limits, settings.identity, 1), clock), source, settings.politeness, clock

@@ -20,7 +20,7 @@ from periplus.settings import Settings, settings_from
 from periplus.urls.canonical import canonical
 from periplus_archives.api import export_wacz, import_archives, starts_of_archive
 from periplus_archives.captures import Capture, FileArchive, by_nearness
-from periplus_archives.cdx import captures_of, original_of, resume_key_of
+from periplus_archives.cdx import captures_of, mementos_of, original_of, resume_key_of
 from periplus_archives.replay import ArchiveTransport, FileSource, ServerSource, end_of, place_of
 from stored import page
 from testweb import Site, Web, serve
@@ -282,8 +282,34 @@ def test_no_host_other_than_the_archive_is_requested():
     assert all("//archive.test/" in url for _, url, _ in requests)
 
 
+GATE = "memento:http://archive.test/gate"
+LINKS = (
+    '<http://e.org/>; rel="original", <http://archive.test/web/20190101000000/http://e.org/>; rel="first memento"; '
+    'datetime="Tue, 01 Jan 2019 00:00:00 GMT",\n <http://archive.test/web/20210101000000mp_/http://e.org/>; '
+    'rel="last memento"; datetime="Fri, 01 Jan 2021 00:00:00 GMT"'
+)
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [
+        (302, "", {"location": f"http://archive.test/web/20190101000000/{HOME}"}),
+        (200, "", {"content-location": f"http://archive.test/web/20190101000000mp_/{HOME}"}),
+        (200, "", {"link": LINKS}),
+        (200, LINKS, {"content-type": "application/link-format"}),
+    ],
+    ids=["redirect", "content-location", "link", "timemap"],
+)
+def test_a_timegate_or_timemap_leads_to_the_nearest_capture(gate):
+    answers = {f"/gate/{HOME}": gate, f"/web/20190101000000id_/{HOME}": (200, "old", {"memento-datetime": "x"})}
+    (found,), requests, _ = asked(GATE, answers, HOME, at="2019-03-01")
+    assert found.body == b"old"
+    assert requests[1][2] == ("Accept-Datetime: Fri, 01 Mar 2019 23:59:59 GMT",)
+
+
 @given(st.text(max_size=80), st.binary(max_size=80))
 def test_reading_a_servers_response_never_raises(links, body):
+    mementos_of(links, HOME)
     captures_of(body)
     resume_key_of(body)
     original_of(links)

@@ -412,6 +412,6 @@ def workable(settings: Settings) -> Settings:
     at_once = affordable(settings.politeness.concurrency, raised_limit())
     politeness = dataclasses.replace(settings.politeness, mine=mine, concurrency=at_once)
     past, archive = settings.past, settings.past.from_archive
-    if archive and not archive.startswith("cdx:"):  # a later refresh may start in another directory
+    if archive and not archive.startswith(("cdx:", "memento:")):  # a later refresh may start in another directory
         past = dataclasses.replace(past, from_archive=str(Path(archive).expanduser().absolute()))
     return dataclasses.replace(settings, storage=storage, politeness=politeness, past=past)
