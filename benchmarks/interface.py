@@ -42,7 +42,7 @@ ADDRESSES = (
 )  # fmt: skip
 VISITS = """
 INSERT INTO visit (run_id, url_id, purpose, started, took_s, outcome, status, detail, wire_bytes, address)
-SELECT 1, url_id, 'page', fetched, took_s, 'fetched', 200, '', wire_bytes, '192.0.2.1' FROM page ORDER BY body_md5
+SELECT 1, url_id, 'page', fetched, took_s, 'fetched', 200, '', wire_bytes, '192.0.2.1' FROM page ORDER BY body_digest
 """
 
 

@@ -196,7 +196,7 @@ def generate(folder: Path, news: News) -> None:
                 connection,
                 "body",
                 (
-                    {"id": at + nth, "md5": row[0].to_bytes(8, "little", signed=True), "size": len(row[3]),
+                    {"id": at + nth, "digest": row[0].to_bytes(8, "little", signed=True), "size": len(row[3]),
                      "text": codec.pack(row[3].encode(), None)}
                     for nth, row in enumerate(written, 1)
                 ),
@@ -212,7 +212,7 @@ def generate(folder: Path, news: News) -> None:
 def _page_row(key: UrlId, post: Post, title: str, text: str, _: object, body: int) -> dict[str, object]:
     return {
         "url_id": key, "fetched": NOW, "media_type": "text/html", "size": len(text), "title": title, "language": "en",
-        "text_chars": len(text), "body_md5": key.to_bytes(8, "little", signed=True), "body_id": body,
+        "text_chars": len(text), "body_digest": key.to_bytes(8, "little", signed=True), "body_id": body,
         "last_modified": post.when if post.site % 3 else 0.0,
     }  # fmt: skip
 

@@ -14,11 +14,11 @@ QUESTIONS = {
         " JOIN host h ON h.id = u.host_id"
     ),
     "page": (
-        "SELECT u.text, p.title, p.size, p.media_type, p.folded_md5, b.md5 FROM page p JOIN url u ON u.id = p.url_id"
+        "SELECT u.text, p.title, p.size, p.media_type, p.folded_digest, b.digest FROM page p JOIN url u ON u.id = p.url_id"
         " LEFT JOIN body b ON b.id = p.body_id"
     ),
-    "body": "SELECT md5, size, text IS NULL, blocks FROM body",
-    "xml": "SELECT b.md5, x.media_type FROM xml x JOIN body b ON b.id = x.body_id",
+    "body": "SELECT digest, size, text IS NULL, blocks FROM body",
+    "xml": "SELECT b.digest, x.media_type FROM xml x JOIN body b ON b.id = x.body_id",
     "link": (
         f"SELECT {URL.format('source')}, {URL.format('target')}, kind, position, nofollow, anchor, times FROM link"
     ),

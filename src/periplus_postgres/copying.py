@@ -121,7 +121,7 @@ class DatabaseRows:
         bodies = iter(bodies)
         while batch := list(islice(bodies, BODIES_AT_ONCE)):
             rows = [row for body in batch for row in self._body_rows(body, dictionary_shards)]
-            columns = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
+            columns = "shard, id, digest, dictionary_id, size, data, text, blocks, segment, start, length"
             copy_rows(self.connection, "body", columns, rows)
             xml = [(shard, body.id, body.media_type, body.xml) for body in batch if body.xml for shard in body.shards]
             copy_rows(self.connection, "xml", "shard, body_id, media_type, data", xml)
@@ -136,7 +136,7 @@ class DatabaseRows:
             ):
                 data, dictionary_id = self._codec.pack(body.content, None) if body.content else b"", None
             texts = (body.text, body.blocks)
-            yield (shard, body.id, body.md5, dictionary_id, body.size, data, *texts, *(place or (None, None, None)))
+            yield (shard, body.id, body.digest, dictionary_id, body.size, data, *texts, *(place or (None, None, None)))
 
 
 def only_mover(connection: Connection, collection: str) -> None:

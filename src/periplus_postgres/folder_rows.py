@@ -57,7 +57,7 @@ SELECT {BODY_COLUMNS}, coalesce(o.shards, '0'), coalesce(v.run_id, 0), coalesce(
 FROM body b LEFT JOIN xml x ON x.body_id = b.id LEFT JOIN holder o ON o.body_id = b.id LEFT JOIN url u ON u.id = o.url_id
     LEFT JOIN last l ON l.url_id = o.url_id LEFT JOIN visit v ON v.id = l.id ORDER BY b.id
 """  # noqa: E501
-_BODY = "id, md5, size, blocks, data, dictionary_id, text"
+_BODY = "id, digest, size, blocks, data, dictionary_id, text"
 _KINDS = {"smallint": "int", "bigint": "int", "float8": "float", "text": "text", "bytea": "bytes"}
 _NOT_TO_MOVE = {"host": frozenset({"lease_by"})}
 

@@ -41,7 +41,7 @@ WITH held AS MATERIALIZED (SELECT h.shard, h.id, {NOW} AS now, (
     FROM unnest(%(shards)s::smallint[], %(hosts)s::bigint[], %(epochs)s::bigint[]) k(shard, id, epoch)
     JOIN host h ON h.shard = k.shard AND h.id = k.id AND h.epoch = k.epoch AND h.lease_by IS NOT NULL)
 SELECT held.id, held.now, held.others, q.priority, q.seq, q.url_id, coalesce(q.text, u.text), q.purpose, q.about, q.hops, q.attempt, q.not_before,
-    u.depth, u.reason, coalesce(d.doubt, 0), p.body_md5, p.etag, p.last_modified_field, p.cut
+    u.depth, u.reason, coalesce(d.doubt, 0), p.body_digest, p.etag, p.last_modified_field, p.cut
 FROM held CROSS JOIN LATERAL (
     SELECT * FROM queue WHERE shard = held.shard AND host_id = held.id{{}} ORDER BY priority, seq LIMIT %(most)s) q
     LEFT JOIN url u ON u.shard = q.shard AND u.id = q.url_id LEFT JOIN doubtful d ON d.shard = q.shard AND d.url_id = q.url_id

@@ -40,7 +40,7 @@ OWN_META = frozenset(
 )
 LONG_BYTES = 64  # longer values are digested before the checksum
 _BITS = (1 << 64) - 1
-BODY_COLUMNS = "b.id, b.md5, b.size, b.blocks, x.media_type, x.data, b.data, b.dictionary_id, b.text"
+BODY_COLUMNS = "b.id, b.digest, b.size, b.blocks, x.media_type, x.data, b.data, b.dictionary_id, b.text"
 """Values of a MovedBody up to `text`, from `body b LEFT JOIN xml x`."""
 _TYPES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
 
@@ -69,7 +69,7 @@ class MovedBody(NamedTuple):
     """
 
     id: int
-    md5: bytes
+    digest: bytes
     size: int
     blocks: bytes | None
     media_type: str | None  # of xml

@@ -36,7 +36,7 @@ from periplus_postgres.statements import PostgresStatements, copy_rows
 log = logging.getLogger(__name__)
 # time for retries if object storage fails; after that the batch is dropped and fetched again
 STORAGE_PATIENCE_S = 60.0
-_BODY = "shard, id, md5, dictionary_id, size, data, text, blocks, segment, start, length"
+_BODY = "shard, id, digest, dictionary_id, size, data, text, blocks, segment, start, length"
 _MERGEABLE = sorted(reason.value for reason in MERGEABLE_REASONS)
 _TALLY = (
     "INSERT INTO tally SELECT 0, 'reason:' || {reason}, {sign}count(*) FROM merger m"
@@ -300,7 +300,7 @@ def _insert_bodies(connection: Connection, fresh: Sequence[tuple[int, _Arrival]]
     body_rows, xml_rows = [], []
     for body_id, (shard, body, place) in fresh:
         data = b"" if place else body.data
-        content = (body.md5, body.dictionary_id, body.size, data, body.text, body.blocks)
+        content = (body.digest, body.dictionary_id, body.size, data, body.text, body.blocks)
         body_rows.append((shard, body_id, *content, *(place or (None, None, None))))
         if body.xml:
             xml, media_type = body.xml
@@ -314,17 +314,17 @@ def _same_bodies(connection: Connection, arrivals: dict[int, _Arrival]) -> dict[
     """Finds identical bodies by digest, then by packed bytes. Bodies packed with another dictionary are not found."""
     if not arrivals:
         return {}
-    keys = [(arrival.shard, arrival.body.md5, arrival.body.size) for arrival in arrivals.values()]
+    keys = [(arrival.shard, arrival.body.digest, arrival.body.size) for arrival in arrivals.values()]
     find = (
-        "SELECT b.shard, b.md5, b.id, b.data, b.text, b.blocks"
-        " FROM unnest(%s::smallint[], %s::bytea[], %s::bigint[]) k(shard, md5, size)"
-        " JOIN body b ON b.shard = k.shard AND b.md5 = k.md5 AND b.size = k.size AND b.segment IS NULL"
+        "SELECT b.shard, b.digest, b.id, b.data, b.text, b.blocks"
+        " FROM unnest(%s::smallint[], %s::bytea[], %s::bigint[]) k(shard, digest, size)"
+        " JOIN body b ON b.shard = k.shard AND b.digest = k.digest AND b.size = k.size AND b.segment IS NULL"
     )
     present: dict[tuple[object, ...], int] = {}
-    for shard, md5, body_id, data, text, blocks in connection.execute(find, columns_of(keys, 3)):
-        present[shard, md5, data, text, blocks] = body_id
+    for shard, digest, body_id, data, text, blocks in connection.execute(find, columns_of(keys, 3)):
+        present[shard, digest, data, text, blocks] = body_id
     same = {
-        at: present.get((arrival.shard, arrival.body.md5, arrival.body.data, arrival.body.text, arrival.body.blocks))
+        at: present.get((arrival.shard, arrival.body.digest, arrival.body.data, arrival.body.text, arrival.body.blocks))
         for at, arrival in arrivals.items()
     }
     return {at: body_id for at, body_id in same.items() if body_id is not None}

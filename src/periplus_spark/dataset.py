@@ -328,7 +328,7 @@ class StoredRows:
     def digest(self, table: str, places: UrlPlaces) -> str:
         """Digest of what `links` or `texts` would read; much cheaper."""
         if table == "texts":
-            rows = self._texts("b.id, b.md5, length(b.text), length(b.blocks)", places)
+            rows = self._texts("b.id, b.digest, length(b.text), length(b.blocks)", places)
         else:
             columns = ", ".join(f"l.{name}" for name in LinksRow._fields)
             checked = f"LEFT JOIN freshness f ON {self._dialect.beside('f', 'l')}f.url_id = l.source"

@@ -51,11 +51,11 @@ def contents(reader: CollectionReader) -> tuple[Ints, Ints]:
     """(ids of non-empty pages with known content, 64 bits of their digests), ascending by id."""
     ids: list[int] = []
     digests: list[bytes] = []
-    find = "SELECT url_id, body_md5 FROM page WHERE size > 0 ORDER BY url_id"
+    find = "SELECT url_id, body_digest FROM page WHERE size > 0 ORDER BY url_id"
     for block in row_blocks(reader.stream(find)):
-        block_ids, md5s = zip(*block, strict=True)
+        block_ids, block_digests = zip(*block, strict=True)
         ids += block_ids
-        digests += md5s
+        digests += block_digests
     return np.array(ids, np.int64), np.frombuffer(b"".join(digest[:8] for digest in digests), np.int64)
 
 

@@ -15,7 +15,7 @@ from testweb.recipes import web_of
 
 ASKED = "SELECT text, reason, rule, depth, status FROM url WHERE visited IS NOT NULL"
 PAGES = (
-    "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5, p.etag FROM page p"
+    "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_digest, p.text_digest, p.etag FROM page p"
     " JOIN url u ON u.id = p.url_id"
 )
 

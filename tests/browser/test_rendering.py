@@ -530,7 +530,7 @@ class TestADatabase:
             assert stored.links == folder.links
             assert stored.sane() == []
             find = (
-                "SELECT u.text, g.requests, g.refused, g.bounds, g.sent_md5, g.sent_size FROM rendering g"
+                "SELECT u.text, g.requests, g.refused, g.bounds, g.sent_digest, g.sent_size FROM rendering g"
                 " JOIN url u ON u.id = g.url_id ORDER BY 1"
             )
             assert stored.ask(find) == folder.ask(find)

@@ -62,7 +62,7 @@ LINK_FILTERS = [
 UNORDERED = [{}, {"broken": True}, {"external": True}, {"kind": "redirect"}]
 URLS = (HOME, A, OLD, "https://e.org/c?x=1", "https://e.org/gone", "https://e.org/unknown")
 COPIES = 2_300  # of each row, for the plans: 20,000 URLs
-SCANS = {"targets @>": {"page_links"}, "o.folded_md5 = p.folded_md5": {"page"}}  # by a part of the statement
+SCANS = {"targets @>": {"page_links"}, "o.folded_digest = p.folded_digest": {"page"}}  # by a part of the statement
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +244,7 @@ def large(places):
             connection.execute("CREATE TEMP TABLE more AS SELECT p.*, n FROM page p, " + times)
             digest = "decode(md5(n::text), 'hex')"
             connection.execute(
-                f"UPDATE more SET shard = (shard + n) % 256, url_id = url_id + n, folded_md5 = {digest}".encode()
+                f"UPDATE more SET shard = (shard + n) % 256, url_id = url_id + n, folded_digest = {digest}".encode()
             )
             connection.execute("ALTER TABLE more DROP n")
             connection.execute("INSERT INTO page SELECT * FROM more")

@@ -115,6 +115,6 @@ def test_a_refetched_page_is_compared_with_the_stored_pages(world):
     assert ask_again(world) == 1
     worker = store.join(ME, 0.0)
     (task,) = (one for one in take(store, get(store, worker)["a.test"]) if one.recheck)
-    ((digest,),) = asked(world, "SELECT body_md5 FROM page")
+    ((digest,),) = asked(world, "SELECT body_digest FROM page")
     assert task.held == digest
     assert (task.request.etag, task.request.last_modified) == ('"one"', "Mon, 01 Jun 2026 10:00:00 GMT")

@@ -59,7 +59,7 @@ def rows_by_table(folder):
             codec.add(number, data)
         bodies = [
             (*row, codec.unpack(data, which) if data else b"")
-            for *row, which, data in run("SELECT id, md5, size, text, blocks, dictionary_id, data FROM body")
+            for *row, which, data in run("SELECT id, digest, size, text, blocks, dictionary_id, data FROM body")
         ]
         tables["body"] = sorted(map(repr, bodies))
         tables["file"] = sorted(repr((path.name, path.read_bytes())) for path in (folder / "topics").glob("*"))
@@ -133,11 +133,11 @@ def read(connection, urls):
     numbers = dict.fromkeys(("took_s", "fetched"), 0.5) | dict.fromkeys(
         ("last_modified", "expires", "size", "wire_bytes", "text_chars", "h1s", "images_without_alt"), 1
     )
-    digests = {"body_md5": b"a" * 16, "text_md5": b"b" * 16, "folded_md5": b"c" * 16, "parts": b"\0\1"}
+    digests = {"body_digest": b"a" * 16, "text_digest": b"b" * 16, "folded_digest": b"c" * 16, "parts": b"\0\1"}
     for n, number in enumerate(urls[:40]):
         title = "a\0b" if n == 3 else f"title {n} ž"
         insert_row(connection, "page", numbers | digests | {"url_id": number, "body_id": 1 + n % 9, "title": title})
-    before = {"run_id": 1, "size": 3, "text_chars": 4, "body_md5": b"m" * 16, "text_md5": b"n" * 16, "body_id": 10}
+    before = {"run_id": 1, "size": 3, "text_chars": 4, "body_digest": b"m" * 16, "text_digest": b"n" * 16, "body_id": 10}
     for number in urls[:10]:
         insert_row(connection, "page_history", before | {"url_id": number})
     head = pack_headers(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))

@@ -55,14 +55,14 @@ def put(connection, url_id, reason="ok", *, blocks=BLOCKS, replace=True):
         (url_id, url_id),
     )
     run("UPDATE url SET reason = ? WHERE id = ?", (reason, url_id))
-    insert = "INSERT INTO body (md5, size, data, text, blocks) VALUES (x'00', 1, x'', ?, ?)"
+    insert = "INSERT INTO body (digest, size, data, text, blocks) VALUES (x'00', 1, x'', ?, ?)"
     body = run(insert, (contents.codec.pack(TEXT.encode(), None), pack_blocks(blocks))).lastrowid
     names = (
         "url_id, fetched, media_type, size, wire_bytes, took_s, charset, charset_source, language, title, "
         "description, h1, canonical, robots, cut, "
     )
     names += (
-        "last_modified, expires, etag, last_modified_field, text_chars, body_md5, text_md5, folded_md5, "
+        "last_modified, expires, etag, last_modified_field, text_chars, body_digest, text_digest, folded_digest, "
         "body_id, h1s, images_without_alt, "
     )
     names += "other_charset, translations"

@@ -81,7 +81,7 @@ def test_folded_duplicates_differ_in_marks_texts_and_bytes(tmp_path):
 
 def test_equal_digests_of_different_texts_are_no_duplicates(connection, tmp_path):
     writer = sqlite3.connect(tmp_path / "collection.db")
-    writer.execute("UPDATE page SET folded_md5 = x'00'")
+    writer.execute("UPDATE page SET folded_digest = x'00'")
     writer.commit()
     writer.close()
     assert [set(pages) for pages in groups(connection)] == [{"copy", "czech"}]

@@ -130,7 +130,7 @@ def test_facts_of_a_page_are_read_back(writer):
     writer.put(("", fetched, document(b"<p>short", "short")))
     columns = (
         "media_type, size, wire_bytes, charset, charset_source, language, title, h1, canonical, cut, etag, "
-        "text_chars, body_md5, last_modified"
+        "text_chars, body_digest, last_modified"
     )
     said = ("text/html", 8, 100, "utf-8", "meta", "en", "A title", "A heading", HOME, "shorter-than-declared", '"1"', 5)
     assert writer.rows(f"SELECT {columns} FROM page") == [(*said, hashlib.md5(b"<p>short").digest(), 1.5)]

@@ -86,7 +86,7 @@ def test_a_crawl_finds_one_text_for_each_language(tmp_path: Path) -> None:
         found = {
             url: (title, digest)
             for url, title, digest in collection.ask(
-                "SELECT u.text, p.title, p.text_md5 FROM page p JOIN url u ON u.id = p.url_id"
+                "SELECT u.text, p.title, p.text_digest FROM page p JOIN url u ON u.id = p.url_id"
             )
         }
     by_language: dict[str, set] = {}

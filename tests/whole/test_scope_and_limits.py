@@ -247,7 +247,7 @@ def test_the_sixteen_hrefs(tmp_path: Path) -> None:
         collection, _ = crawled(tmp_path, server, "identity.test", sitemaps=False)
         fetched = pages(server, "identity.test")
         assert len(fetched) == len(set(fetched)) == 1 + identity.FETCHES_MOST
-        assert len(set(collection.ask("SELECT text_md5 FROM page"))) == 1 + identity.CONTENTS
+        assert len(set(collection.ask("SELECT text_digest FROM page"))) == 1 + identity.CONTENTS
         assert set(collection.titles.values()) >= {page.title for page in server.truth.pages.values()}
 
 

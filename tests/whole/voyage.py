@@ -108,7 +108,7 @@ class Collection:
             "link": self.links,
             "page": set(
                 self.ask(
-                    "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_md5, p.text_md5"
+                    "SELECT u.text, p.title, p.media_type, p.size, p.charset, p.cut, p.body_digest, p.text_digest"
                     " FROM page p JOIN url u ON u.id = p.url_id"
                 )
             ),

@@ -155,7 +155,7 @@ def _fields(
         name: [page[name] for page in past] for name in FIELDS if name in past_states.PAST_FIELDS
     }
     columns["type"] = [page["media_type"] for page in past]
-    columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_md5']).hex()[:6]})" for page in past]  # type: ignore[call-overload]
+    columns["text"] = [f"{page['text_chars']:,} characters ({bytes(page['text_digest']).hex()[:6]})" for page in past]  # type: ignore[call-overload]
     columns["status"] = urls.statuses[place].tolist()
     columns["reason"] = [REASONS[code].value for code in urls.rows.reasons[place].tolist()]
     if site_map is not None:

@@ -136,13 +136,13 @@ def take_notes(place: Place) -> SourceFacts:
 def _inspect(
     reader: CollectionReader, lot: list[tuple[int, bytes, str, str]], facts: SourceFacts | None = None
 ) -> Iterator[tuple[bytes, list[StaticNote]]]:
-    for page, md5, charset, media_type in lot:
+    for page, digest, charset, media_type in lot:
         text, _ = decode(reader.body(UrlId(page)) or b"", charset, media_type)
         tree = html.parse_with_positions(text)
         notes = noted_elements(text, tree)
         if facts is not None:
-            facts.add(page, [md5, charset, media_type], html.anchors(tree), note_positions(tree, notes))
-        yield md5, [note for note, _ in notes]
+            facts.add(page, [digest, charset, media_type], html.anchors(tree), note_positions(tree, notes))
+        yield digest, [note for note, _ in notes]
 
 
 def notes_of_site(reader: CollectionReader, start: Start, note: Callable[[str], object]) -> dict[str, NoteColumns]:

@@ -328,7 +328,7 @@ class IndexWorker:
             parts=parts,
             anchors=self._anchors(page.url_id, page.title),
             when=page.when,
-            folded=page.folded_md5,
+            folded=page.folded_digest,
             noindex=page.reason == Reason.NOINDEX,
         )
 

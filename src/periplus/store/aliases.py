@@ -351,16 +351,16 @@ def _alike(statements: Statements) -> list[Row]:
     expand_keys = statements.dialect.expand_keys
     values: Sequence[object] = ()
     shard, pages = "0", "page p"
-    among = " AND p.text_md5 IN (SELECT text_md5 FROM page GROUP BY text_md5 HAVING count(*) > 1)"
+    among = " AND p.text_digest IN (SELECT text_digest FROM page GROUP BY text_digest HAVING count(*) > 1)"
     if statements.dialect.has_shards:
         # two statements: before the first ANALYZE a single one was planned badly, and took 8 s for 12,000 pages
-        find = "SELECT shard, unnest(array_agg(url_id)) FROM page GROUP BY shard, text_md5 HAVING count(*) > 1"
+        find = "SELECT shard, unnest(array_agg(url_id)) FROM page GROUP BY shard, text_digest HAVING count(*) > 1"
         values = list(map(list, zip(*statements.rows(find), strict=True))) or [[], []]
         keys = "unnest(?::smallint[], ?::bigint[]) k(shard, id)"
         shard, pages, among = "u.shard", f"{keys} JOIN page p ON p.shard = k.shard AND p.url_id = k.id", ""
     return statements.rows(
         expand_keys(
-            f"SELECT {shard}, u.id, u.text, u.depth, p.body_md5, p.text_md5, p.canonical, {HAS_TEXT} FROM {pages}"
+            f"SELECT {shard}, u.id, u.text, u.depth, p.body_digest, p.text_digest, p.canonical, {HAS_TEXT} FROM {pages}"
             " JOIN url u ON (@u.id) = (@p.url_id)"
             f" WHERE u.reason IN {any_of(MERGEABLE_REASONS)} AND u.status = 200{among}"
         ),
@@ -371,7 +371,7 @@ def _alike(statements: Statements) -> list[Row]:
 def fetched_pages(reader: CollectionReader) -> Iterator[tuple[UrlId, Url, bytes]]:
     """(id, URL, digest of its text) of every page with a known text, including fetched aliases."""
     find = (
-        "SELECT u.id, u.text, p.text_md5 FROM url u JOIN page p ON p.url_id = u.id"
+        "SELECT u.id, u.text, p.text_digest FROM url u JOIN page p ON p.url_id = u.id"
         " WHERE u.reason IN ('ok', 'noindex', 'alias') ORDER BY u.id"
     )
     for identity, text, digest in reader.stream(find):

@@ -137,7 +137,7 @@ class CrawlReads(RunReads, Protocol):
         def latest(statements: Statements) -> list[tuple[str, bytes]]:
             dialect = statements.dialect
             find = (
-                f"SELECT u.text, p.text_md5 FROM site s JOIN host h ON {dialect.beside('h', 's')}h.site_id = s.id"
+                f"SELECT u.text, p.text_digest FROM site s JOIN host h ON {dialect.beside('h', 's')}h.site_id = s.id"
                 f" JOIN url u ON {dialect.beside('u', 'h')}u.host_id = h.id"
                 f" JOIN page p ON {dialect.beside('p', 'u')}p.url_id = u.id"
                 f" WHERE {dialect.here_of('s')}s.key = ? AND u.reason IN ('ok', 'noindex')"
@@ -295,8 +295,8 @@ class PageBlocks(NamedTuple):
     media_type: str
     last_modified: float
     fetched: float
-    text_md5: bytes
-    folded_md5: bytes
+    text_digest: bytes
+    folded_digest: bytes
     author: str  # declared authors, separated by `; `; declared dates in ISO 8601
     date_published: str
     date_modified: str
@@ -315,7 +315,7 @@ def pages_statement(dialect: Dialect, which: str = HAS_PAGE) -> str:
     """SELECT statement of the current pages, for `page_of`; conditions can be appended."""
     return (
         "SELECT u.id, u.text, h.site_id, u.reason, coalesce(p.body_id, 0), b.text, b.blocks, p.parts, p.title,"
-        " p.language, p.language_found, p.media_type, p.last_modified, p.fetched, p.text_md5, p.folded_md5,"
+        " p.language, p.language_found, p.media_type, p.last_modified, p.fetched, p.text_digest, p.folded_digest,"
         " p.author, p.date_published, p.date_modified, coalesce(p.charset, '')"
         f" FROM page p JOIN url u ON {dialect.beside('u', 'p')}u.id = p.url_id"
         f" JOIN host h ON {dialect.beside('h', 'u')}h.id = u.host_id"

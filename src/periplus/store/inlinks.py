@@ -104,9 +104,9 @@ class StoredInlinkIndex:
             )
         ]
 
-    def perhaps_same(self, reader: CollectionReader, folded_md5: bytes) -> list[int]:
+    def perhaps_same(self, reader: CollectionReader, folded_digest: bytes) -> list[int]:
         """Ids of candidate pages, which include all pages with this digest of the folded words."""
-        digest = np.frombuffer(folded_md5[:8], np.int64)
+        digest = np.frombuffer(folded_digest[:8], np.int64)
         first, end = (int(np.searchsorted(self.same.digests, digest, side)[0]) for side in ("left", "right"))
         return [*self.same.pages[first:end].tolist(), *self._later_urls(reader)]
 
@@ -256,7 +256,7 @@ def _visit_columns(reader: CollectionReader, ids: Ints, moment: InlinkIndexVersi
 
 
 def _same(reader: CollectionReader) -> Same:
-    rows = reader.stream("SELECT substr(folded_md5, 1, 8), url_id FROM page WHERE length(folded_md5) >= 8")
+    rows = reader.stream("SELECT substr(folded_digest, 1, 8), url_id FROM page WHERE length(folded_digest) >= 8")
     digests, pages = array("q"), array("q")
     for digest, page in rows:
         digests.frombytes(digest)

@@ -25,7 +25,7 @@ _NEW_COLUMNS = "id, text, host_id, reason, depth, rule, in_sitemap, first_seen" 
 _NEW_URL = attrgetter("shard", *_NEW_COLUMNS.split(", "))
 _CHANGED_URL = attrgetter("shard", *_CHANGED_COLUMNS.split(", "))
 _PAST_URL = attrgetter("reason", "rule", "status", "depth")
-_TEXT = FIELDS.index("text_md5")
+_TEXT = FIELDS.index("text_digest")
 
 
 def _columns(row: type[Row]) -> str:

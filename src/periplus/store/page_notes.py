@@ -17,8 +17,8 @@ from periplus.values import Pairs
 _HTML = "('text/html', 'application/xhtml+xml')"
 _IS_READ = f"{SITE_OF_URL} AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200 AND p.media_type IN {_HTML}"
 _WRITE_NOTES = (
-    "INSERT INTO page_note (md5, version, notes) VALUES (?, ?, ?)"
-    " ON CONFLICT (md5) DO UPDATE SET version = excluded.version, notes = excluded.notes"
+    "INSERT INTO page_note (digest, version, notes) VALUES (?, ?, ?)"
+    " ON CONFLICT (digest) DO UPDATE SET version = excluded.version, notes = excluded.notes"
 )
 _WRITE_CERTIFICATE = (
     "INSERT INTO certificate (host, seen, ends, old_tls, fault) VALUES (?, ?, ?, ?, ?) ON CONFLICT (host) DO UPDATE SET"
@@ -30,7 +30,7 @@ _OF_SITE = f"FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {_IS_READ}"
 def notes_of(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, list[StaticNote]]]:
     """(page, notes) of the site's pages with notes."""
     find = "SELECT u.id, n.notes " + _OF_SITE.replace(
-        "WHERE", "JOIN page_note n ON n.md5 = p.body_md5 WHERE n.notes <> '[]' AND n.version = ? AND", 1
+        "WHERE", "JOIN page_note n ON n.digest = p.body_digest WHERE n.notes <> '[]' AND n.version = ? AND", 1
     )
     same: dict[str, list[StaticNote]] = {}  # most pages of a site have the same notes
     for url_id, notes in reader.stream(find, (VERSION, site)):
@@ -45,19 +45,19 @@ def pages_without_notes(
     """(page, digest of its body, charset, media type) of up to `most` pages of the site whose body is not analysed, by
     id, with ids greater than `after`.
     """
-    noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.md5 = p.body_md5 AND n.version = {VERSION})"
-    find = f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
+    noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.digest = p.body_digest AND n.version = {VERSION})"
+    find = f"SELECT u.id, p.body_digest, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
     return reader.statements.rows(find + " ORDER BY u.id LIMIT ?", (site, after, most))
 
 
 def page_sources(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[int, bytes, str, str]]:
     """(page, digest of its body, charset, media type) of the site's pages."""
-    yield from reader.stream(f"SELECT u.id, p.body_md5, p.charset, p.media_type {_OF_SITE}", (site,))
+    yield from reader.stream(f"SELECT u.id, p.body_digest, p.charset, p.media_type {_OF_SITE}", (site,))
 
 
 def store_notes(statements: Statements, notes: Iterable[tuple[bytes, Sequence[StaticNote]]]) -> None:
     """Stores notes by the digest of the body. Call it within a transaction."""
-    rows = ((md5, VERSION, json.dumps(of_page)) for md5, of_page in notes)
+    rows = ((digest, VERSION, json.dumps(of_page)) for digest, of_page in notes)
     statements.change_rows(_WRITE_NOTES, rows)
 
 

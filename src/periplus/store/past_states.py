@@ -25,7 +25,7 @@ PAST_FIELDS = (
     "media_type",
     "size",
     "text_chars",
-    "text_md5",
+    "text_digest",
     "canonical",
     "description",
     "h1",

@@ -94,7 +94,7 @@ class LinkIndex(Protocol):
     def linking(self, reader: CollectionReader, target: int, most: int) -> tuple[int, list[int]]:
         """(number of other pages that link to a URL, ids of up to `most` of them, greatest rank first)."""
 
-    def perhaps_same(self, reader: CollectionReader, folded_md5: bytes) -> list[int]:
+    def perhaps_same(self, reader: CollectionReader, folded_digest: bytes) -> list[int]:
         """Ids of candidate pages, which include all pages with this digest of the folded words."""
 
     def visits_of(self, reader: CollectionReader, url: Url) -> list[int]:
@@ -477,7 +477,7 @@ class CollectionReader(Protocol):
 
     def folded_digest(self, url_id: UrlId) -> bytes:
         """Digest of the page's folded words. The page must exist."""
-        return bytes(self._cell("p.folded_md5", url_id))
+        return bytes(self._cell("p.folded_digest", url_id))
 
     def duplicates(self, url_id: UrlId, among: Sequence[int] | None = None) -> tuple[SamePage, ...]:
         """Pages with the same words, most similar first, at most DUPLICATES_MOST.
@@ -486,12 +486,12 @@ class CollectionReader(Protocol):
         """
         dialect = self._dialect
         find = (
-            "SELECT u.text, CASE WHEN o.body_md5 = p.body_md5 THEN 'bytes' WHEN o.text_md5 = p.text_md5 THEN "
+            "SELECT u.text, CASE WHEN o.body_digest = p.body_digest THEN 'bytes' WHEN o.text_digest = p.text_digest THEN "
             "'words' ELSE 'folded' END AS same"
-            " FROM page p JOIN page o ON o.folded_md5 = p.folded_md5 AND o.url_id <> p.url_id"
+            " FROM page p JOIN page o ON o.folded_digest = p.folded_digest AND o.url_id <> p.url_id"
             f" JOIN url u ON {dialect.beside('u', 'o')}u.id = o.url_id"
             f" WHERE {dialect.anywhere('p')}p.url_id = ?{self._in_list('o.url_id', among)}"
-            f" ORDER BY o.body_md5 <> p.body_md5, o.text_md5 <> p.text_md5, u.text{dialect.text_order} LIMIT ?"
+            f" ORDER BY o.body_digest <> p.body_digest, o.text_digest <> p.text_digest, u.text{dialect.text_order} LIMIT ?"
         )
         values = (url_id, *self._list_values(among), DUPLICATES_MOST)
         from periplus.model.results import SamePage  # crawls do not load the values of reports

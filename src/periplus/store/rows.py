@@ -24,7 +24,7 @@ LINK_COLUMNS = "source, target, kind, position, nofollow, anchor, fragments, tim
 # share more with their text.
 SENT_BYTES = 8_192
 RENDERING_COLUMNS = (
-    "url_id, took_s, requests, refused, part_bytes, bounds, leads_to, paint_s, shift, sent_md5, sent_size, sent,"
+    "url_id, took_s, requests, refused, part_bytes, bounds, leads_to, paint_s, shift, sent_digest, sent_size, sent,"
     " screenshot"
 )
 BAD_LINK_COLUMNS = "source, text, kind, position, anchor, why"
@@ -38,7 +38,7 @@ class PackedBody:
     None; blocks: the text's blocks; xml: (compressed canonical XML, media type), if stored.
     """
 
-    md5: bytes
+    digest: bytes
     dictionary_id: int | None
     size: int
     data: bytes
@@ -165,9 +165,9 @@ def page_row(completion: Completion, document: Document, body_id: int | None) ->
         etag="" if completion.rendering else headers.get("etag"),
         last_modified_field="" if completion.rendering else headers.get("last-modified"),
         text_chars=len(document.text),
-        body_md5=document.digests.body,
-        text_md5=document.digests.text,
-        folded_md5=document.digests.folded,
+        body_digest=document.digests.body,
+        text_digest=document.digests.text,
+        folded_digest=document.digests.folded,
         body_id=body_id,
         h1s=document.h1s,
         images_without_alt=document.images_without_alt,

@@ -266,7 +266,7 @@ class PageTexts(NamedTuple):
     robots: str
     took_s: float
     text_chars: int
-    folded_md5: bytes
+    folded_digest: bytes
     h1s: int
     images_without_alt: int
     other_charset: str  # charset declared by the page, if its header differs
@@ -326,7 +326,7 @@ def page_texts(reader: CollectionReader, site: SiteKey) -> Iterator[PageTexts]:
     """The site's fetched HTML pages with status 200, ascending by id."""
     find = (
         "SELECT u.id, p.title, p.description, p.h1, p.canonical, p.language, p.robots, "
-        "p.took_s, p.text_chars, p.folded_md5,"
+        "p.took_s, p.text_chars, p.folded_digest,"
         " p.h1s, p.images_without_alt, p.other_charset, p.translations"
         f" FROM url u CROSS JOIN page p ON p.url_id = u.id WHERE {SITE_OF_URL}"
         " AND u.reason IN ('ok', 'partial', 'noindex') AND u.status = 200"
@@ -413,7 +413,7 @@ def findable_pages(reader: CollectionReader, site: SiteKey) -> Iterator[tuple[Ur
     by URL.
     """
     find = (
-        "SELECT u.text, p.last_modified, p.body_md5 FROM url u CROSS JOIN page p ON p.url_id = u.id"
+        "SELECT u.text, p.last_modified, p.body_digest FROM url u CROSS JOIN page p ON p.url_id = u.id"
         f" WHERE {SITE_OF_URL} AND u.reason IN ('ok', 'partial')"
         " AND u.status = 200 AND (p.canonical = '' OR p.canonical = u.text)"
         f" AND (p.media_type IN {_HTML} OR p.media_type = 'application/pdf') ORDER BY u.text"

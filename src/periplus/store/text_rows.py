@@ -205,9 +205,9 @@ def same_texts(reader: CollectionReader, site_id: int | None = None) -> Iterator
     """
     scope, named, contents = _scope(site_id), _canonical_urls(reader), reader
     find = (
-        "SELECT u.id, u.text, p.charset, u.depth, p.folded_md5, p.text_md5, p.body_md5, p.body_id "
-        f"{scope} AND p.folded_md5 IN"
-        f" (SELECT p.folded_md5 {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_md5, u.id"
+        "SELECT u.id, u.text, p.charset, u.depth, p.folded_digest, p.text_digest, p.body_digest, p.body_id "
+        f"{scope} AND p.folded_digest IN"
+        f" (SELECT p.folded_digest {scope} GROUP BY 1 HAVING count(*) > 1) ORDER BY p.folded_digest, u.id"
     )
     for _, of_one_digest in groupby(reader.stream(find), key=lambda row: row[4]):
         yield from _of_one_digest(of_one_digest, contents, named)
@@ -221,14 +221,14 @@ def _of_one_digest(
     texts: dict[str | bytes, tuple[int, int, str | None]] = {}  # (number, marks, group)
     of_body: dict[int, tuple[int, int, str | None]] = {}
     is_kept = True
-    for *page, _, text_md5, body_md5, body_id in rows:
+    for *page, _, text_digest, body_digest, body_id in rows:
         # equal bytes are stored once, after comparison
-        body = bodies.setdefault(body_md5 if body_id is None else body_id, len(bodies))
+        body = bodies.setdefault(body_digest if body_id is None else body_id, len(bodies))
         if body not in of_body:
             text = contents.text(page[0])
             # without text all must have the same bytes
             is_kept = is_kept and (text is not None or (body_id is not None and body == 0))
-            words = text_md5 if text is None else fold_whitespace(text)
+            words = text_digest if text is None else fold_whitespace(text)
             if words not in texts:
                 marks = 0 if text is None else len(text) - len(text.encode("ascii", "ignore"))
                 texts[words] = len(texts), marks, None if text is None else without_marks(words)
@@ -294,8 +294,8 @@ class PageRow(NamedTuple):
     last_modified: float
     first_seen: float  # time when its URL was first seen
     body_id: int
-    body_md5: bytes
-    text_md5: bytes
+    body_digest: bytes
+    text_digest: bytes
     parts: bytes | None
 
     @property
@@ -308,7 +308,7 @@ def page_rows(reader: CollectionReader) -> Iterator[tuple[int, PageRow]]:
     """(site id, page) of all pages, by page id. One scan, since pages have no index by site."""
     find = (
         "SELECT h.site_id, u.id, u.text, p.title, p.language, p.language_found, p.media_type, p.last_modified,"
-        " u.first_seen, coalesce(p.body_id, 0), p.body_md5, p.text_md5, p.parts FROM page p"
+        " u.first_seen, coalesce(p.body_id, 0), p.body_digest, p.text_digest, p.parts FROM page p"
         " CROSS JOIN url u ON u.id = p.url_id CROSS JOIN host h ON h.id = u.host_id"
         f" WHERE {HAS_PAGE} ORDER BY p.url_id"
     )

@@ -14,10 +14,10 @@ from periplus.model.web import Url, UrlId
 FIELDS = (
     "media_type", "size", "charset", "language", "title", "description", "h1", "canonical", "robots", "cut", "etag",
     "last_modified_field",
-    "text_chars", "body_md5", "text_md5", "body_id",
+    "text_chars", "body_digest", "text_digest", "body_id",
 )  # fmt: skip
 # a page counts as changed if one of these differs
-COMPARED_FIELDS = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_md5"})
+COMPARED_FIELDS = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_digest"})
 UNREAD = COMPARED_FIELDS | {"size", "etag", "last_modified_field"}  # if there is no text to compare
 # pages with a complete body, which can be compared with others
 MERGEABLE_REASONS = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})

@@ -147,8 +147,8 @@ def readings(pages: Iterable[PageBlocks], watch: Callable[[], None] = lambda: No
     """Texts of pages with words, without exact duplicates. watch: called before each text."""
     seen: set[bytes] = set()
     for page in pages:
-        if page.text_md5 not in seen:
-            seen.add(page.text_md5)
+        if page.text_digest not in seen:
+            seen.add(page.text_digest)
             watch()
             text = read(content_text(page), page.language_found or page.language.partition("-")[0])
             if text.words:

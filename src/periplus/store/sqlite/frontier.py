@@ -337,7 +337,7 @@ class SqliteCrawlStore(CrawlReads, part_messages.PartStore):
         return choice.answer(bool(in_hand), now)
 
     def _stored_version(self, url_id: int, reason: str) -> StoredVersion:
-        find = "SELECT body_md5, etag, last_modified_field, cut FROM page WHERE url_id = ?"
+        find = "SELECT body_digest, etag, last_modified_field, cut FROM page WHERE url_id = ?"
         return held_body(reason, self._connection.execute(find, (url_id,)).fetchone())
 
     def _twins_in_hand(self, host_id: int, in_hand: frozenset[tuple[int, int]]) -> set[int]:

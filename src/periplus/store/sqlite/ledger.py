@@ -50,8 +50,8 @@ class BodyWriter:
         """Stores a body, its text and its XML; returns the row id."""
         body_id = self._same(body, content)
         if body_id is None:
-            insert = "INSERT INTO body (md5, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?)"
-            values = (body.md5, body.dictionary_id, body.size, body.data, body.text, body.blocks)
+            insert = "INSERT INTO body (digest, dictionary_id, size, data, text, blocks) VALUES (?, ?, ?, ?, ?, ?)"
+            values = (body.digest, body.dictionary_id, body.size, body.data, body.text, body.blocks)
             body_id = int(self._connection.execute(insert, values).lastrowid or 0)
         if body.xml:
             data, media_type = body.xml
@@ -63,8 +63,8 @@ class BodyWriter:
 
         The text is compared too, since the same bytes may be decoded with another charset.
         """
-        find = "SELECT id, dictionary_id, data, text, blocks FROM body WHERE md5 = ? AND size = ?"
-        for body_id, dictionary_id, data, text, blocks in self._connection.execute(find, (body.md5, body.size)):
+        find = "SELECT id, dictionary_id, data, text, blocks FROM body WHERE digest = ? AND size = ?"
+        for body_id, dictionary_id, data, text, blocks in self._connection.execute(find, (body.digest, body.size)):
             if (
                 not self._is_same_text(text, body.text)
                 or bool(data) != bool(body.data)

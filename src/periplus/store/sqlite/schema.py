@@ -79,7 +79,7 @@ CREATE TABLE issue (
 _CHECK_TABLES = """
 CREATE TABLE certificate (
     host TEXT PRIMARY KEY, seen REAL NOT NULL, ends REAL NOT NULL, old_tls INTEGER NOT NULL, fault TEXT NOT NULL);
-CREATE TABLE page_note (md5 BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL);
+CREATE TABLE page_note (digest BLOB PRIMARY KEY, version INTEGER NOT NULL, notes TEXT NOT NULL);
 """
 _TRAP_TABLES = """
 CREATE TABLE doubtful (url_id INTEGER PRIMARY KEY, host_id INTEGER NOT NULL, doubt INTEGER NOT NULL);
@@ -90,7 +90,7 @@ _RENDERING = """
 CREATE TABLE rendering (
     url_id INTEGER PRIMARY KEY, took_s REAL NOT NULL, requests INTEGER NOT NULL, refused INTEGER NOT NULL, part_bytes TEXT NOT NULL,
     bounds TEXT NOT NULL, leads_to TEXT NOT NULL, paint_s REAL, shift REAL,
-    sent_md5 BLOB NOT NULL, sent_size INTEGER NOT NULL, sent BLOB NOT NULL, screenshot BLOB);
+    sent_digest BLOB NOT NULL, sent_size INTEGER NOT NULL, sent BLOB NOT NULL, screenshot BLOB);
 """  # noqa: E501
 _OUTBOX = """
 CREATE TABLE outbox (id INTEGER PRIMARY KEY, part INTEGER NOT NULL, number INTEGER, message TEXT NOT NULL);
@@ -136,13 +136,13 @@ CREATE TABLE page (
     took_s REAL NOT NULL, charset TEXT NOT NULL, charset_source TEXT NOT NULL, language TEXT NOT NULL, title TEXT NOT NULL,
     description TEXT NOT NULL, h1 TEXT NOT NULL, canonical TEXT NOT NULL, robots TEXT NOT NULL, cut TEXT NOT NULL,
     last_modified REAL NOT NULL, expires REAL NOT NULL, etag TEXT NOT NULL, last_modified_field TEXT NOT NULL,
-    text_chars INTEGER NOT NULL, body_md5 BLOB NOT NULL, text_md5 BLOB NOT NULL, folded_md5 BLOB NOT NULL, body_id INTEGER,
+    text_chars INTEGER NOT NULL, body_digest BLOB NOT NULL, text_digest BLOB NOT NULL, folded_digest BLOB NOT NULL, body_id INTEGER,
     h1s INTEGER NOT NULL, images_without_alt INTEGER NOT NULL, other_charset TEXT NOT NULL, translations TEXT NOT NULL,
     language_found TEXT NOT NULL DEFAULT '', parts BLOB,
     {", ".join(f"{name} TEXT NOT NULL DEFAULT ''" for name in Publication._fields)});
-CREATE TABLE body (id INTEGER PRIMARY KEY, md5 BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB, blocks BLOB);
+CREATE TABLE body (id INTEGER PRIMARY KEY, digest BLOB NOT NULL, dictionary_id INTEGER, size INTEGER NOT NULL, data BLOB NOT NULL, text BLOB, blocks BLOB);
 CREATE TABLE xml (body_id INTEGER PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
-CREATE INDEX body_md5 ON body (md5);
+CREATE INDEX body_digest ON body (digest);
 CREATE TABLE dictionary (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE visit (
     id INTEGER PRIMARY KEY, run_id INTEGER NOT NULL, url_id INTEGER NOT NULL, text TEXT, purpose TEXT NOT NULL, started REAL NOT NULL,
