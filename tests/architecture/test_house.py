@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "periplus"
 # Syntax nodes of `src`: the lowest number reached so far. New capability is paid for by deletion. Lower it when a
 # change makes `src` smaller; raise it only in a commit of its own that names what was deleted for it.
-SYNTAX_NODES = 807_591
+SYNTAX_NODES = 802_246
 SLACK_NODES = 40_000  # margin below the ratchet before it must be lowered
-CORE_MODULES = 260
-MODULES = 416  # of the core, the features and the example webs
+CORE_MODULES = 259
+MODULES = 414
 SPLIT_CONSTANTS = 21  # modules with constants after code: tables of their own classes and functions
 FILE_LINES = 600
 CLASS_METHODS = 25  # protocols excepted: they list what others implement

@@ -137,7 +137,14 @@ def read(connection, urls):
     for n, number in enumerate(urls[:40]):
         title = "a\0b" if n == 3 else f"title {n} ž"
         insert_row(connection, "page", numbers | digests | {"url_id": number, "body_id": 1 + n % 9, "title": title})
-    before = {"run_id": 1, "size": 3, "text_chars": 4, "body_digest": b"m" * 16, "text_digest": b"n" * 16, "body_id": 10}
+    before = {
+        "run_id": 1,
+        "size": 3,
+        "text_chars": 4,
+        "body_digest": b"m" * 16,
+        "text_digest": b"n" * 16,
+        "body_id": 10,
+    }
     for number in urls[:10]:
         insert_row(connection, "page_history", before | {"url_id": number})
     head = pack_headers(Headers((("content-type", "text/html"),), "HTTP/1.1 200 OK"))

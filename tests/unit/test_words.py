@@ -11,7 +11,7 @@ from periplus.document import words
 from periplus.document.words import (
     STEMMERS,
     WORD_CHARS,
-    _patterns,
+    unit_patterns,
     asked_terms,
     fold_form,
     forms,
@@ -111,7 +111,7 @@ def test_every_language_with_a_stemmer_has_terms():
 )
 @settings(max_examples=50)
 def test_forms_of_lines_equal_those_of_the_whole_text(text):
-    word, units, _ = _patterns()
+    word, units, _ = unit_patterns()
     whole = plain(text).replace("_", " ")
     assert forms(text) == [match[0] for match in (units if any(map(is_run, whole)) else word).finditer(whole)]
 
@@ -189,7 +189,7 @@ def test_the_cache_of_words_is_limited(monkeypatch):
 
 
 def test_every_combining_mark_is_part_of_a_character():
-    _, _, character = words._patterns()
+    _, _, character = words.unit_patterns()
     marks = [chr(code) for code in range(0x300, 0x10000) if unicodedata.category(chr(code))[0] == "M"]
     assert character.fullmatch("a" + "".join(marks))
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from periplus.document.sitemaps import Sitemap
 
 _FOLLOWED_CODES = link_codes(FOLLOWED_KINDS)
-_FOLLOWED = bytes(code in _FOLLOWED_CODES for code in range(256))  # 1 for these codes
+_IS_FOLLOWED = bytes(code in _FOLLOWED_CODES for code in range(256))  # 1 for these codes
 _CLICK_CODES = link_codes(CLICK_KINDS)
 # the parts that `keep_parts` fetches; audio and video are too large
 _PARTS = link_codes(frozenset({LinkKind.IMAGE, LinkKind.STYLE, LinkKind.SCRIPT, LinkKind.ICON}))
@@ -228,7 +228,7 @@ class Discovery:
         links, least = document.links, PRIORITY_WITHOUT_DEPTH if next_depth is None else next_depth
         least_noted = depth if self._parts and depth is not None else PRIORITY_WITHOUT_DEPTH
         offered, noted = self._followed.depths(links.targets), self._noted.depths(links.targets)
-        followed = bytes(map(gt, links.kinds.translate(_FOLLOWED), links.nofollow))
+        followed = bytes(map(gt, links.kinds.translate(_IS_FOLLOWED), links.nofollow))
         unseen = [
             at
             for at, (is_followed, before, noted_before) in enumerate(zip(followed, offered, noted, strict=True))

@@ -56,7 +56,7 @@ _DOWN = {
     Cause.TLS.value: Reason.TLS,
     Cut.BOT_WALL.value: Reason.BOT_WALL,
 }
-_ALLOWED = Skipped(Reason.OK)
+_PERMISSION = Skipped(Reason.OK)
 _NO_RULES = OriginRules(RobotsAnswer(404, "", b"").robots().group_for(), Access.ALL, float("inf"))
 
 
@@ -110,7 +110,7 @@ class RobotsGate:
             host.given_up.append(given_up)
             return None
         if task.request.purpose is Purpose.ROBOTS:
-            return _ALLOWED
+            return _PERMISSION
         rules = self.rules_for(host, url)
         if rules is None or host.given_up:
             return None
@@ -126,7 +126,7 @@ class RobotsGate:
             if task.request.purpose is Purpose.PAGE and task.priority != 0 and not task.recheck
             else None
         )
-        return _ALLOWED if trap is None else Skipped(Reason.TRAP, trap)
+        return _PERMISSION if trap is None else Skipped(Reason.TRAP, trap)
 
     def rules_for(self, host: HeldHost, url: Url) -> OriginRules | None:
         """The rules for a URL. None: not known yet; the request for them is in host.side, or the host waits."""

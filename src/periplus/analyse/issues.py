@@ -384,7 +384,7 @@ class Causes:
         starts = self.starts[first:last]
         taken = np.minimum(self.starts[first + 1 : last + 1] - starts, most)
         ends = np.cumsum(taken)
-        return np.arange(ends[-1]) + np.repeat(starts - (ends - taken), taken)
+        return np.arange(int(taken.sum())) + np.repeat(starts - (ends - taken), taken)
 
 
 def causes_of(kind: KindIssues, url: Sequence[Url]) -> Causes:

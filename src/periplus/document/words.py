@@ -82,13 +82,13 @@ def _unit_pattern(text: str) -> re.Pattern[str]:
     """Finds the units of a normalised text."""
     if not _BEYOND_ALPHABETS.search(text):
         return _UNMARKED_WORD
-    if _unparted().search(text):
-        return _patterns()[1]
-    return _patterns()[0] if _may_be_marked().search(text) else _UNMARKED_WORD
+    if _script_without_spaces().search(text):
+        return unit_patterns()[1]
+    return unit_patterns()[0] if _may_be_marked().search(text) else _UNMARKED_WORD
 
 
 @lru_cache(maxsize=1)
-def _unparted() -> re.Pattern[str]:
+def _script_without_spaces() -> re.Pattern[str]:
     return re.compile(f"[{_SCRIPTS_WITHOUT_SPACES}]")
 
 
@@ -102,7 +102,7 @@ def _may_be_marked() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def unit_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """(a word in any script, a unit within it, a character with its marks)."""
     # Larger sets are slow; scripts in the gaps have no marks
     codes = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xD7B0, 0xD800), *range(0xF900, 0x10000))
@@ -187,7 +187,7 @@ def ascii_line(text: str) -> str | None:
 
 def is_run(form: str) -> bool:
     """Whether the form is in a script without spaces."""
-    return form >= _FIRST_WITHOUT_SPACES and _unparted().match(form) is not None
+    return form >= _FIRST_WITHOUT_SPACES and _script_without_spaces().match(form) is not None
 
 
 def fold_form(form: str) -> str:
@@ -424,7 +424,7 @@ def _small() -> memoryview[int]:
 
 def pairs(run: str) -> list[str]:
     """The terms of a run: each character with the next one, then the last alone. Marks belong to their character."""
-    chars = _patterns()[2].findall(fold_form(run))
+    chars = unit_patterns()[2].findall(fold_form(run))
     return [*map("".join, pairwise(chars)), *chars[-1:]]
 
 

@@ -164,7 +164,7 @@ def _state(reason: str) -> str:
 
 
 def _digest(of: str, sentence: str) -> Column:
-    sql, postgres = f"lower(hex(p.{of}_md5))", f"encode(p.{of}_md5, 'hex')"
+    sql, postgres = f"lower(hex(p.{of}_digest))", f"encode(p.{of}_digest, 'hex')"
     return Column(f"{of}_digest", ColumnKind.TEXT, sentence, _null_if_empty(sql), _null_if_empty(postgres))
 
 

@@ -84,11 +84,11 @@ def _write_csv(columns: Sequence[str], rows: Iterable[Sequence[object]], out: Te
     write = csv.writer(out, lineterminator="\r\n").writerow
     write(columns)
 
-    def write_one(row: Sequence[object]) -> None:
+    def write_row(row: Sequence[object]) -> None:
         write([value if type(value) in _NUMBERS else harmless(_plain(value)) for value in row])
 
     line_of = ",".join if len(columns) > 1 else None  # an empty cell alone is quoted
-    _write_rows(rows, out, line_of, "\r\n", _Cells(_csv_cell), write_one)
+    _write_rows(rows, out, line_of, "\r\n", _Cells(_csv_cell), write_row)
 
 
 def _write_rows(
@@ -97,9 +97,9 @@ def _write_rows(
     line_of: Callable[[tuple[str, ...]], str] | None,
     end: str,
     cells: _Cells,
-    write_one: Callable[[Sequence[object]], object],
+    write_row: Callable[[Sequence[object]], object],
 ) -> None:
-    """line_of: a line of cells, without its end; None: each row is written by write_one."""
+    """line_of: a line of cells, without its end; None: each row is written by write_row."""
     rest = iter(rows)
     while block := list(islice(rest, ROWS_AT_ONCE)):
         # one table of cells serves where no two values are equal that are written otherwise, as 1 and 1.0
@@ -109,7 +109,7 @@ def _write_rows(
             out.write(end.join((*lines, "")))
         else:
             for row in block:
-                write_one(row)
+                write_row(row)
 
 
 class _Cells(dict[object, str]):

@@ -72,7 +72,7 @@ _TAILS = {
     "catalan": ("c", 1),
     "czech": ("kbtnvc", 1),
 }
-_INVERTED = bytes([1]) + bytes(255)
+_NEGATION = bytes([1]) + bytes(255)
 LONGEST = 8_191  # characters: longer blocks count as blocks of this length
 
 
@@ -277,7 +277,7 @@ class PageLines:
         self.is_content = [part in content for part in parts_or_guess(blocks, parts)]
         is_apart = blocks.kinds.translate(IS_APART)
         apart = list(compress(count(), is_apart))
-        own = list(compress(count(), is_apart.translate(_INVERTED))) if len(apart) < len(is_apart) else []
+        own = list(compress(count(), is_apart.translate(_NEGATION))) if len(apart) < len(is_apart) else []
         self._whole = f"{blocks.text}\n{blocks.apart}" if own else blocks.apart
         order, lines = own + apart, [1 + blocks.lines[block] for block in own] if blocks.lines else [1] * len(own)
         lines += [1] * len(apart)

@@ -46,7 +46,9 @@ def pages_without_notes(
     id, with ids greater than `after`.
     """
     noted = f" AND NOT EXISTS (SELECT 1 FROM page_note n WHERE n.digest = p.body_digest AND n.version = {VERSION})"
-    find = f"SELECT u.id, p.body_digest, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
+    find = (
+        f"SELECT u.id, p.body_digest, p.charset, p.media_type {_OF_SITE} AND p.body_id IS NOT NULL{noted} AND u.id > ?"
+    )
     return reader.statements.rows(find + " ORDER BY u.id LIMIT ?", (site, after, most))
 
 

@@ -17,7 +17,9 @@ FIELDS = (
     "text_chars", "body_digest", "text_digest", "body_id",
 )  # fmt: skip
 # a page counts as changed if one of these differs
-COMPARED_FIELDS = frozenset({"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_digest"})
+COMPARED_FIELDS = frozenset(
+    {"media_type", "language", "title", "description", "h1", "canonical", "robots", "text_digest"}
+)
 UNREAD = COMPARED_FIELDS | {"size", "etag", "last_modified_field"}  # if there is no text to compare
 # pages with a complete body, which can be compared with others
 MERGEABLE_REASONS = frozenset({Reason.OK, Reason.PARTIAL, Reason.NEEDS_SCRIPT, Reason.NOINDEX})

@@ -46,7 +46,7 @@ BOILERPLATE_SHARE = 0.3  # share of the site's pages: a block on more of them is
 TIMES_MOST = 2  # occurrences of a comment on a page: `Reply` is below each
 
 
-class Texts:
+class LateTexts:
     """The texts of a page's blocks, cut from the whole text when they are used."""
 
     def __init__(self, blocks: Blocks, begins: Places, ends: Places) -> None:
@@ -89,7 +89,7 @@ def name_parts(
     verdicts, begins, ends = is_content.tolist(), *map(np.ndarray.tolist, pages.text_places(is_text))
     for (blocks, publication), begin, end in zip(described, pages.begins.tolist(), pages.ends.tolist(), strict=True):
         parts = list(map((Part.NAVIGATION, Part.CONTENT).__getitem__, verdicts[begin:end]))
-        texts = Texts(blocks, begins[begin:end], ends[begin:end])
+        texts = LateTexts(blocks, begins[begin:end], ends[begin:end])
         _name_page(parts, blocks, texts, masks[:, begin:end], publication)
         yield tuple(parts)
 
@@ -97,7 +97,7 @@ def name_parts(
 def _name_page(
     parts: list[Part],
     blocks: Blocks,
-    texts: Texts,
+    texts: LateTexts,
     masks: Mask,
     publication: Publication,
 ) -> None:
@@ -118,13 +118,13 @@ def _places(flags: Mask) -> Places:
     return places
 
 
-def _is_most(places: Iterable[int], of: Places, texts: Texts) -> bool:
+def _is_most(places: Iterable[int], of: Places, texts: LateTexts) -> bool:
     """Whether more than half of the characters of the blocks `of` are in `places`."""
     among = frozenset(of)
     return 2 * sum(texts.chars(place) for place in places if place in among) > sum(map(texts.chars, of))
 
 
-def _name_captions(parts: list[Part], captions: Places, texts: Texts, content: Places) -> None:
+def _name_captions(parts: list[Part], captions: Places, texts: LateTexts, content: Places) -> None:
     """Names captions between the first and the last content block: later ones belong to recommended pages.
 
     If most of the content is in captions, as in a gallery, it is the page's text.
@@ -135,7 +135,7 @@ def _name_captions(parts: list[Part], captions: Places, texts: Texts, content: P
                 parts[place] = _with_verdict(Part.CAPTIONS, parts[place])
 
 
-def _name_comments(parts: list[Part], comments: Places, texts: Texts, content: Places, are_controls: Mask) -> None:
+def _name_comments(parts: list[Part], comments: Places, texts: LateTexts, content: Places, are_controls: Mask) -> None:
     """Names comments. If most of the content is in comments, as in a forum, it is the page's text."""
     if not comments or _is_most(comments, content, texts):
         return
@@ -145,7 +145,7 @@ def _name_comments(parts: list[Part], comments: Places, texts: Texts, content: P
         parts[place] = Part.COMMENTS if is_comment else Part.NAVIGATION
 
 
-def _name_headline(parts: list[Part], headline: int, texts: Texts) -> None:
+def _name_headline(parts: list[Part], headline: int, texts: LateTexts) -> None:
     """Names the headline. Blocks above with the same text (breadcrumbs, bars) become navigation."""
     parts[headline] = Part.HEADLINE
     for place in range(headline):
@@ -154,7 +154,7 @@ def _name_headline(parts: list[Part], headline: int, texts: Texts) -> None:
 
 
 def _headline(
-    blocks: Blocks, headings: Places, lines: Mask, texts: Texts, parts: Sequence[Part], content: Places
+    blocks: Blocks, headings: Places, lines: Mask, texts: LateTexts, parts: Sequence[Part], content: Places
 ) -> int | None:
     """The heading with most of the page's title; else another block that is a part of it; else the first h1 in the
     content, or a heading that begins the content.
@@ -177,7 +177,7 @@ def _headline(
     return first
 
 
-def _title_block(levels: Mapping[int, int], title: str, texts: Texts, parts: Sequence[Part]) -> int | None:
+def _title_block(levels: Mapping[int, int], title: str, texts: LateTexts, parts: Sequence[Part]) -> int | None:
     """Among blocks with their levels, the block with most of the page's title; None if there is none."""
     words, pieces = _words(title), [_words(piece) for piece in _BETWEEN.split(title)]
     ranks = [
@@ -203,7 +203,7 @@ def _words(text: str) -> str:
 def _name_byline(
     parts: list[Part],
     headline: int | None,
-    texts: Texts,
+    texts: LateTexts,
     are_lines: Mask,
     publication: Publication,
 ) -> None:
