@@ -9,7 +9,7 @@ TOOLS := $(VENV)/.periplus-tools# what developers need
 COMPILED := $(VENV)/.periplus-compiled# the modules that have C types
 TYPES := $(wildcard src/periplus/*/*.pxd src/periplus/*/*/*.pxd)
 SECONDS_EACH ?= 60
-WORKERS ?= 5# test processes, also on two cores: tests with servers wait longer than they compute
+WORKERS ?= 3# test processes: tests with servers wait longer than they compute
 
 .DEFAULT_GOAL := help
 .PHONY: site roles help setup native check check-style check-types check-rules test test-browser test-spark test-faults test-real fuzz sanitize quality bench bench-peers bench-published demo docs man dist clean

@@ -34,6 +34,8 @@ class Browser:
     def __init__(self, process: subprocess.Popen[bytes], write: int, read: int) -> None:
         self._process, self._write, self._read = process, write, read
         self._rest, self._number, self._session = b"", 0, ""
+        self._answers = select.poll()
+        self._answers.register(read, select.POLLIN)
         self.alarms: list[str] = []
         self._loaded = False
 
@@ -96,7 +98,8 @@ class Browser:
 
     def _next(self, deadline: float) -> dict:
         while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+            # not select(), which refuses descriptors from 1,024 on
+            ready = self._answers.poll(max(0.0, deadline - time.monotonic()) * 1000)
             assert ready, "the browser does not answer"
             part = os.read(self._read, 1 << 20)
             assert part, "the browser has ended"

@@ -57,7 +57,7 @@ def test_the_minimum_delay_holds_for_foreign_hosts(tmp_path: Path, floor: float)
 def test_concurrent_requests_only_to_own_hosts(tmp_path: Path) -> None:
     web = Web([graph_site(GraphRecipe(seed=1, pages=20, page_bytes=500, host=host)) for host in ("a.test", "b.test")])
     for site in web.sites.values():
-        site.latency_s = 0.1
+        site.latency_s = 0.5
     with serve(web) as server:
         crawled(
             tmp_path,
@@ -184,5 +184,6 @@ def test_names_of_an_address_are_treated_like_one_host_by_two_crawls(tmp_path: P
         ended = min(max(starts[host][-1] for host in hosts) for hosts in (few, many))
         shared = sorted(time for times in starts.values() for time in times if begun <= time <= ended)
         assert len(shared) > 5
-        assert min(later - earlier for earlier, later in itertools.pairwise(shared)) >= 0.5 - LATENESS_S
+        # half of the delay, since processes of a loaded machine are late: crawls that do not share it ask at once
+        assert min(later - earlier for earlier, later in itertools.pairwise(shared)) >= 0.25
         assert all(len(set(server.log.targets(host))) == 3 + 1 for host in names)

@@ -45,13 +45,19 @@ def prepared(folder: Path, server: Server, **values: object) -> None:
 
 
 def press(browser: Browser, button: str) -> None:
-    """Presses the first button with this text."""
-    words = json.dumps(button)
-    browser.send(f"[...document.querySelectorAll('button')].find(b => b.textContent.trim() == {words}).click()")
+    """Presses the first button with this text, once the page has it."""
+    _click(browser, "button", button)
 
 
 def follow(browser: Browser, words: str) -> None:
-    browser.send(f"[...document.querySelectorAll('a')].find(a => a.textContent.trim() == {json.dumps(words)}).click()")
+    """Follows the first link with this text, once the page has it."""
+    _click(browser, "a", words)
+
+
+def _click(browser: Browser, tag: str, words: str) -> None:
+    element = f"[...document.querySelectorAll('{tag}')].find(e => e.textContent.trim() == {json.dumps(words)})"
+    browser.until(f"!!{element}")
+    browser.send(f"{element}.click()")
 
 
 def test_a_new_user_maps_a_site_and_finds_dead_links(tmp_path: Path, web: Server, browser: Browser) -> None:
