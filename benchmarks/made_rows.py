@@ -66,8 +66,8 @@ def page_row(number: int) -> dict[str, object]:
 "What to know of harbour "
 f"{number} before you sail there"
 ), "h1": f"Harbour {number}",
-        "h1s": 1, "text_chars": 1_500 + number % 9_000, "body_digest": number.to_bytes(16, "little"), "text_digest": text,
-        "folded_digest": text,
+        "h1s": 1, "text_chars": 1_500 + number % 9_000, "body_digest": number.to_bytes(16, "little"),
+        "text_digest": text, "folded_digest": text,
     }  # fmt: skip
 
 

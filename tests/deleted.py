@@ -14,8 +14,8 @@ QUESTIONS = {
         " JOIN host h ON h.id = u.host_id"
     ),
     "page": (
-        "SELECT u.text, p.title, p.size, p.media_type, p.folded_digest, b.digest FROM page p JOIN url u ON u.id = p.url_id"
-        " LEFT JOIN body b ON b.id = p.body_id"
+        "SELECT u.text, p.title, p.size, p.media_type, p.folded_digest, b.digest FROM page p"
+        " JOIN url u ON u.id = p.url_id LEFT JOIN body b ON b.id = p.body_id"
     ),
     "body": "SELECT digest, size, text IS NULL, blocks FROM body",
     "xml": "SELECT b.digest, x.media_type FROM xml x JOIN body b ON b.id = x.body_id",

@@ -11,7 +11,6 @@ from periplus.document import words
 from periplus.document.words import (
     STEMMERS,
     WORD_CHARS,
-    unit_patterns,
     asked_terms,
     fold_form,
     forms,
@@ -19,6 +18,7 @@ from periplus.document.words import (
     plain,
     shown_forms,
     table,
+    unit_patterns,
     units,
 )
 from periplus.model.page import Block, BlockKind, Blocks

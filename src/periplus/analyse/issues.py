@@ -384,7 +384,8 @@ class Causes:
         starts = self.starts[first:last]
         taken = np.minimum(self.starts[first + 1 : last + 1] - starts, most)
         ends = np.cumsum(taken)
-        return np.arange(int(taken.sum())) + np.repeat(starts - (ends - taken), taken)
+        places: Places = np.arange(int(taken.sum())) + np.repeat(starts - (ends - taken), taken)
+        return places
 
 
 def causes_of(kind: KindIssues, url: Sequence[Url]) -> Causes:

@@ -119,18 +119,15 @@ _SIGNATURES = (  # text never begins with these. Source: MIME Sniffing Standard,
     (b"PK\x03\x04", "application/zip"), (b"Rar!\x1a\x07", "application/x-rar-compressed"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/msword"),
 )  # fmt: skip
-_SIGNATURE_STARTS = tuple(start for start, _ in _SIGNATURES)
 
 
 def bot_wall(status: int, headers: Headers, body: bytes) -> str:
     """The bot protection service that answers in place of the page, or "". body: decompressed."""
     is_error = status >= 400
     for name, value in headers.fields:
-        if name not in _WALL_FIELDS:
-            continue
-        begin, service = _WALL_FIELDS[name]
+        begin, service = _WALL_FIELDS.get(name, ("", ""))
         # DataDome and Kasada send their fields with good answers too
-        if value.startswith(begin) and (is_error or name.endswith(("-mitigated", "-action", "-block"))):
+        if service and value.startswith(begin) and (is_error or name.endswith(("-mitigated", "-action", "-block"))):
             return service
     start = body[:_WALL_BYTES]
     if is_error and (service := next((name for sign, name in _WALL_ERRORS if sign in start), "")):
@@ -217,9 +214,7 @@ def binary_type(body: bytes) -> str:
         return {b"WEBP": "image/webp", b"WAVE": "audio/wave"}.get(body[8:12], "video/avi")
     if body[4:8] == b"ftyp" and body[:2] == b"\0\0":
         return "video/mp4"
-    if not body.startswith(_SIGNATURE_STARTS):
-        return ""
-    return next(media_type for start, media_type in _SIGNATURES if body.startswith(start))
+    return next((media_type for start, media_type in _SIGNATURES if body.startswith(start)), "")
 
 
 def media_type_of(declared: str, body: bytes, path: str = "") -> str:

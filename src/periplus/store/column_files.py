@@ -90,11 +90,12 @@ def open_columns(file: Path, version: int) -> ColumnFile | None:
             head = json.loads(lines.readline())
             if head["version"] != version:
                 return None
+            mapped = mmap.mmap(lines.fileno(), 0, access=mmap.ACCESS_READ)  # one file descriptor for all columns
             place, columns = lines.tell(), {}
             for name, kind_name, count in head["arrays"]:
                 place += -place % ALIGNMENT_BYTES
                 kind = np.dtype(kind_name)
-                columns[name] = np.memmap(file, kind, "r", place, (count,)) if count else np.zeros(0, kind)
+                columns[name] = np.frombuffer(mapped, kind, count, place) if count else np.zeros(0, kind)
                 place += count * kind.itemsize
             return ColumnFile(head, columns)
     except (OSError, ValueError, TypeError, KeyError):

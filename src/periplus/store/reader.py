@@ -486,12 +486,13 @@ class CollectionReader(Protocol):
         """
         dialect = self._dialect
         find = (
-            "SELECT u.text, CASE WHEN o.body_digest = p.body_digest THEN 'bytes' WHEN o.text_digest = p.text_digest THEN "
-            "'words' ELSE 'folded' END AS same"
+            "SELECT u.text, CASE WHEN o.body_digest = p.body_digest THEN 'bytes' WHEN o.text_digest = p.text_digest "
+            "THEN 'words' ELSE 'folded' END AS same"
             " FROM page p JOIN page o ON o.folded_digest = p.folded_digest AND o.url_id <> p.url_id"
             f" JOIN url u ON {dialect.beside('u', 'o')}u.id = o.url_id"
             f" WHERE {dialect.anywhere('p')}p.url_id = ?{self._in_list('o.url_id', among)}"
-            f" ORDER BY o.body_digest <> p.body_digest, o.text_digest <> p.text_digest, u.text{dialect.text_order} LIMIT ?"
+            f" ORDER BY o.body_digest <> p.body_digest, o.text_digest <> p.text_digest,"
+            f" u.text{dialect.text_order} LIMIT ?"
         )
         values = (url_id, *self._list_values(among), DUPLICATES_MOST)
         from periplus.model.results import SamePage  # crawls do not load the values of reports
