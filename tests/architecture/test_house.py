@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src" / "periplus"
 # Syntax nodes of `src`: the lowest number reached so far. New capability is paid for by deletion. Lower it when a
 # change makes `src` smaller; raise it only in a commit of its own that names what was deleted for it.
-SYNTAX_NODES = 802_239
+SYNTAX_NODES = 802_196
 SLACK_NODES = 40_000  # margin below the ratchet before it must be lowered
 CORE_MODULES = 259
 MODULES = 414

@@ -184,10 +184,7 @@ def completion_of(read: Completion, politeness: Politeness) -> Completion:
         reason, rule = reason if reason is Reason.TRUNCATED else understood, "; ".join(filter(None, (rule, why)))
         if document.noindex:
             reason, rule = Reason.NOINDEX, "; ".join(filter(None, ("the page asks not to be indexed", rule)))
-    return Completion(
-        lease, task, visit, reason, rule, document, read.candidates, read.retry_in_s, read.retry_priority, read.look,
-        read.side_requests, read.rendering,
-    )  # fmt: skip  # `replace` takes four times as long
+    return replace(read, reason=reason, rule=rule)
 
 
 def _is_respelled(task: Task, redirect: Redirected) -> bool:

@@ -212,9 +212,7 @@ class Commits:
         failovers = self._store.failovers  # read before the commit: a later one is for the next commit
         lost = self._store.commit(self.worker, batch, self._clock.now())
         self._committed_at, self.is_urgent = self._clock.monotonic(), False
-        stored = sum(
-            completion.document is not None and (not lost or completion.lease not in lost) for completion in done
-        )
+        stored = sum(completion.document is not None and completion.lease not in lost for completion in done)
         self._last = stored, self._committed_at - now
         self.lease_end = now + self._storage.lease_s
         self._end_leases(lost, gone)

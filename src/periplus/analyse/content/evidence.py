@@ -426,7 +426,8 @@ class Pages:
         shares = [np.asarray(blocks.shares) if blocks.shares else np.ones(len(blocks)) for blocks in pages]
         share = np.concatenate(shares).astype(np.float32)  # 0: only links, see `Blocks`
         self.linked: Floats32 = np.where(share, np.minimum(share - 1, self.chars), self.chars) / self.chars
-        self.words: Floats32 = words_of(self.letters, self.kind)
+        self.is_apart: Mask = _IS_APART[self.kind]  # of titles and alt texts
+        self.words: Floats32 = words_of(self.letters, self.is_apart)
         self.plain: Floats32 = self.words * (1 - self.linked)
         self.total: Floats32 = np.maximum(self.totals(self.words), 1)  # words of each page
         self.roles: Unsigned8 = np.array([path.roles for path in self.paths], dtype=np.uint8).take(self.path)
@@ -519,10 +520,10 @@ class Pages:
         return [row for step in (-3, -2, -1, 1, 2, 3) for row in padded.take(place + step, axis=1)]
 
 
-def words_of(letters: Floats32, kinds: Unsigned8) -> Floats32:
+def words_of(letters: Floats32, is_apart: Mask) -> Floats32:
     """The number of words of each block, 0 for titles and alt texts. letters: a row per class of characters."""
     words: Floats32 = 1 + letters[SPACE] + letters[WIDE] / np.float32(2)
-    words[_IS_APART[kinds]] = 0
+    words[is_apart] = 0
     return words
 
 

@@ -15,7 +15,6 @@ from periplus.document.digest import without_marks
 from periplus.model.arrays import Mask
 from periplus.model.page import (
     BLOCK_KIND_CODES,
-    IS_APART,
     POSITION_CODES,
     BlockKind,
     Blocks,
@@ -33,7 +32,6 @@ _BETWEEN = re.compile(r"\s+[|\-–—·•:»«/]+\s+|\s*[|»«•·]\s*|:\s+") 
 _TITLE, _HEADING, _CAPTION, _LINK = (
     BLOCK_KIND_CODES[kind] for kind in (BlockKind.TITLE, BlockKind.HEADING, BlockKind.CAPTION, BlockKind.LINK)
 )
-_IS_APART = np.frombuffer(IS_APART, dtype=np.bool)
 _NAV, _ASIDE = POSITION_CODES[Position.NAV], POSITION_CODES[Position.ASIDE]
 HEADINGS_MOST = 60
 LINE_CHARS, LOWEST = 12, 7  # least length of a non-heading that may be the headline; its level
@@ -73,7 +71,7 @@ def name_parts(
     is_content: verdict on each block. are_repeated: whether many pages of the site have it. described: each page, with
     its author and dates.
     """
-    is_text, is_heading = ~_IS_APART[pages.kind], pages.kind == _HEADING
+    is_text, is_heading = ~pages.is_apart, pages.kind == _HEADING
     is_aside = (pages.positions == _NAV) | (pages.positions == _ASIDE)
     roles = np.where(pages.kind == _CAPTION, pages.roles | CAPTION, pages.roles) * (is_text & ~is_aside)
     may_be = is_text & ~(are_repeated | is_aside)
